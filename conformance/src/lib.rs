@@ -1,0 +1,1 @@
+//! Checks implementations of reinforcement-learning losses against Plumbline's core.

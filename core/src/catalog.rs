@@ -1,0 +1,16 @@
+//! The only list of operations: every room's operations, gathered.
+
+use crate::spec::Operation;
+
+/// The operations of every family, in the order of the book.
+pub static FAMILIES: &[&[&[Operation]]] = &[crate::kl::OPERATIONS];
+
+/// All operations.
+pub fn operations() -> impl Iterator<Item = &'static Operation> {
+    FAMILIES.iter().flat_map(|family| family.iter()).flat_map(|file| file.iter())
+}
+
+/// The operation of that identifier.
+pub fn find(id: &str) -> Option<&'static Operation> {
+    operations().find(|operation| operation.id == id)
+}

@@ -1,0 +1,137 @@
+//! The one error type: it names the argument and, where there is one, the index.
+
+use core::fmt;
+
+/// Why an operation could not be computed. Every variant names the argument at fault.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Error {
+    /// An input that the operation needs was not given.
+    MissingInput {
+        /// The input's name.
+        argument: &'static str,
+    },
+    /// An input, parameter or output was given that the operation does not have.
+    UnknownArgument {
+        /// Position of the unknown name in the caller's list.
+        position: usize,
+    },
+    /// An input is of another kind (numbers, mask, indices) than the operation expects.
+    WrongKind {
+        /// The input's name.
+        argument: &'static str,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A slice has another length than its shape asks for.
+    LengthMismatch {
+        /// The argument's name.
+        argument: &'static str,
+        /// The length that the other arguments imply.
+        expected: usize,
+        /// The length that was given.
+        got: usize,
+    },
+    /// An input's shape is none of those that the operation accepts.
+    ShapeMismatch {
+        /// The argument's name.
+        argument: &'static str,
+    },
+    /// An unmasked input value is NaN or infinite.
+    NonFinite {
+        /// The argument's name.
+        argument: &'static str,
+        /// Flat (row-major) index of the first such value.
+        index: usize,
+    },
+    /// A number is outside its legal range.
+    OutOfRange {
+        /// The argument's name.
+        argument: &'static str,
+        /// The value that was given.
+        value: f64,
+        /// The legal range in words.
+        legal: &'static str,
+    },
+    /// One element of a slice is outside its legal range.
+    ElementOutOfRange {
+        /// The argument's name.
+        argument: &'static str,
+        /// Flat (row-major) index of the first such element.
+        index: usize,
+        /// The value that was given.
+        value: f64,
+        /// The legal range in words.
+        legal: &'static str,
+    },
+    /// A choice parameter was given a name that is not among its choices.
+    UnknownChoice {
+        /// The parameter's name.
+        argument: &'static str,
+    },
+    /// The operation has no dialect of that name.
+    UnknownDialect,
+    /// A reduction has nothing to reduce: no unmasked element.
+    EmptyMask {
+        /// The argument whose mask is empty.
+        argument: &'static str,
+    },
+    /// A group has fewer members than the operation needs.
+    GroupTooSmall {
+        /// Flat index of the group's first member.
+        index: usize,
+        /// How many members it has.
+        size: usize,
+        /// How many are needed.
+        needed: usize,
+    },
+    /// A linear system is singular to working precision.
+    Singular {
+        /// The argument that holds the matrix.
+        argument: &'static str,
+        /// The pivot at which the elimination failed.
+        index: usize,
+    },
+    /// An iteration did not reach its tolerance within its limit.
+    NoConvergence {
+        /// The argument that sets the limit.
+        argument: &'static str,
+        /// The residual that was reached.
+        residual: f64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Error::MissingInput { argument } => write!(f, "`{argument}` is required but was not given"),
+            Error::UnknownArgument { position } => write!(f, "argument {position} is not one that the operation has"),
+            Error::WrongKind { argument, expected } => write!(f, "`{argument}` must be {expected}"),
+            Error::LengthMismatch { argument, expected, got } => {
+                write!(f, "`{argument}` has {got} elements where the other arguments ask for {expected}")
+            }
+            Error::ShapeMismatch { argument } => {
+                write!(f, "`{argument}` has a shape that the operation does not accept")
+            }
+            Error::NonFinite { argument, index } => write!(f, "`{argument}` at index {index} is not finite"),
+            Error::OutOfRange { argument, value, legal } => write!(f, "`{argument}` is {value}, legal is {legal}"),
+            Error::ElementOutOfRange { argument, index, value, legal } => {
+                write!(f, "`{argument}` at index {index} is {value}, legal is {legal}")
+            }
+            Error::UnknownChoice { argument } => {
+                write!(f, "`{argument}` was given a name that is not among its choices")
+            }
+            Error::UnknownDialect => write!(f, "the operation has no such dialect"),
+            Error::EmptyMask { argument } => write!(f, "`{argument}` keeps nothing: there is nothing to reduce"),
+            Error::GroupTooSmall { index, size, needed } => {
+                write!(f, "`group`: the group that starts at index {index} has {size} member(s), {needed} are needed")
+            }
+            Error::Singular { argument, index } => write!(f, "`{argument}` is singular (pivot {index})"),
+            Error::NoConvergence { argument, residual } => {
+                write!(f, "not converged within `{argument}`: the residual is still {residual}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,20 @@
+//! Reinforcement-learning losses, Bellman operators and estimators: value and analytic gradient, once, with the same
+//! bits everywhere.
+//!
+//! The crate is `no_std`, allocates nothing, contains no unsafe code and does not panic: bad input is an [`Error`] that
+//! names the argument. Every formula is a generic function over [`num::Real`] (`f32` or `f64`) in a file of its own;
+//! [`catalog`] describes all of them as data and evaluates them by name.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod batch;
+pub mod catalog;
+pub mod error;
+pub mod kl;
+pub mod num;
+pub mod spec;
+
+pub use error::Error;

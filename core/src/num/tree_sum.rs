@@ -1,0 +1,110 @@
+//! The canonical sum inside a row: a tree fixed by position.
+//!
+//! A row is cut into blocks of [`BLOCK`] positions. Inside a block element t is added to element t + 64, then t + 32, …:
+//! the upper half is folded onto the lower until one number is left. That is one vector addition a step on a CPU and one
+//! shuffle a step on a GPU. Block sums are added in order, starting from +0. Positions past the end, and masked ones,
+//! count as +0 and change no bit, so a row can be padded to any width.
+
+use super::Real;
+
+/// Positions in a block.
+pub const BLOCK: usize = 128;
+
+/// The sum of one block by halving.
+#[inline(always)]
+pub fn halving_sum<R: Real>(block: &[R; BLOCK]) -> R {
+    let mut values = *block;
+    let mut width = BLOCK / 2;
+    while width > 0 {
+        let (low, high) = values.split_at_mut(width);
+        for (a, b) in low.iter_mut().zip(high.iter()) {
+            *a += *b;
+        }
+        width /= 2;
+    }
+    let [sum, ..] = values;
+    sum
+}
+
+/// Sum of a row that arrives block by block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RowSum<R> {
+    total: R,
+}
+
+impl<R: Real> RowSum<R> {
+    /// The sum of no blocks.
+    #[inline(always)]
+    pub fn new() -> Self {
+        RowSum { total: R::zero() }
+    }
+    /// Add the next block; positions past the end of the row must hold +0.
+    #[inline(always)]
+    pub fn push(&mut self, block: &[R; BLOCK]) {
+        self.total += halving_sum(block);
+    }
+    /// The sum so far.
+    #[inline(always)]
+    pub fn value(self) -> R {
+        self.total
+    }
+}
+
+/// The canonical sum of `length` numbers `term(0)`, `term(1)`, ….
+#[inline]
+pub fn tree_sum_by<R: Real>(length: usize, mut term: impl FnMut(usize) -> R) -> R {
+    let mut sum = RowSum::new();
+    let mut start = 0;
+    while start < length {
+        let mut block = [R::zero(); BLOCK];
+        for (slot, index) in block.iter_mut().zip(start..length) {
+            *slot = term(index);
+        }
+        sum.push(&block);
+        start += BLOCK;
+    }
+    sum.value()
+}
+
+/// The canonical sum of a slice.
+pub fn tree_sum<R: Real>(values: &[R]) -> R {
+    let mut sum = RowSum::new();
+    for chunk in values.chunks(BLOCK) {
+        let mut block = [R::zero(); BLOCK];
+        for (slot, value) in block.iter_mut().zip(chunk) {
+            *slot = *value;
+        }
+        sum.push(&block);
+    }
+    sum.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_the_documented_one() {
+        // 2^24 + 1 + 1 in f32: added one at a time the ones vanish; the tree meets them first only when they share a half.
+        let mut values = [0.0f32; BLOCK];
+        values[0] = 16_777_216.0;
+        values[1] = 1.0;
+        values[65] = 1.0;
+        assert_eq!(halving_sum(&values), 16_777_218.0);
+        values[65] = 0.0;
+        values[64] = 1.0;
+        assert_eq!(halving_sum(&values), 16_777_216.0);
+    }
+
+    #[test]
+    fn padding_changes_no_bit() {
+        let values: std::vec::Vec<f32> = (0..300).map(|i| 1.0 / (i as f32 - 150.5)).collect();
+        for length in [0, 1, 2, 127, 128, 129, 255, 256, 257, 300] {
+            let mut padded = values[..length].to_vec();
+            padded.resize(length + 1000, 0.0);
+            assert_eq!(tree_sum(&values[..length]).to_bits(), tree_sum(&padded).to_bits());
+            assert_eq!(tree_sum(&values[..length]).to_bits(), tree_sum_by(length, |i| values[i]).to_bits());
+        }
+        assert_eq!(tree_sum(&[-0.0f32]).to_bits(), 0);
+    }
+}
