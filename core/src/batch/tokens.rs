@@ -1,6 +1,7 @@
 //! A batch of B responses padded to T tokens, row after row, and the mask that says which tokens are there.
 
 use crate::Error;
+use crate::num::{ExactSum, Real, tree_sum_by};
 
 /// B rows of T columns, row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,5 +97,97 @@ impl<'a> Mask<'a> {
     /// How many rows hold at least one token.
     pub fn nonempty_rows(&self) -> usize {
         (0..self.shape.rows).filter(|row| self.length(*row) > 0).count()
+    }
+
+    /// The flat indices of one row's tokens, ascending.
+    pub fn kept(self, row: usize) -> impl Iterator<Item = usize> + 'a {
+        let start = row.saturating_mul(self.shape.columns);
+        (start..start.saturating_add(self.shape.columns)).filter(move |slot| self.keeps(*slot))
+    }
+
+    /// Check that every token's value is finite; what stands under the mask is not looked at.
+    pub fn check_finite<R: Real>(&self, argument: &'static str, values: &[R]) -> Result<(), Error> {
+        match values.iter().enumerate().find(|(slot, value)| !value.is_finite() && self.keeps(*slot)) {
+            Some((index, _)) => Err(Error::NonFinite { argument, index }),
+            None => Ok(()),
+        }
+    }
+
+    /// The canonical sum over one row of a term per flat index; absent slots count as +0. Terms of both signs whose
+    /// tree overflows are added exactly instead, so that finite terms never give NaN.
+    pub fn row_sum<R: Real>(&self, row: usize, term: impl Fn(usize) -> R) -> R {
+        let start = row.saturating_mul(self.shape.columns);
+        let sum = tree_sum_by(self.shape.columns, |column| {
+            let slot = start.saturating_add(column);
+            if self.keeps(slot) { term(slot) } else { R::zero() }
+        });
+        if !sum.is_nan() {
+            return sum;
+        }
+        let mut exact = ExactSum::new();
+        for slot in self.kept(row) {
+            exact.add(term(slot));
+        }
+        exact.value()
+    }
+
+    /// The sum over all rows of a term per flat index: row sums, then exactly across rows. Finite terms never give NaN.
+    pub fn sum<R: Real>(&self, term: impl Fn(usize) -> R) -> R {
+        let mut total = ExactSum::new();
+        for row in 0..self.shape.rows {
+            total.add(self.row_sum(row, &term));
+        }
+        let sum: R = total.value();
+        if !sum.is_nan() {
+            return sum;
+        }
+        let mut exact = ExactSum::new();
+        for slot in (0..self.shape.slots()).filter(|slot| self.keeps(*slot)) {
+            exact.add(term(slot));
+        }
+        exact.value()
+    }
+
+    /// Write a value per flat index into a buffer, +0 where the slot is absent.
+    pub fn write<R: Real>(&self, buffer: &mut [R], value: impl Fn(usize) -> R) {
+        for (slot, element) in buffer.iter_mut().enumerate() {
+            *element = if self.keeps(slot) { value(slot) } else { R::zero() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: TokenShape = TokenShape { rows: 2, columns: 3 };
+
+    #[test]
+    fn absent_slots_touch_nothing() {
+        let mask = Mask::new(SHAPE, Some(&[1, 0, 1, 0, 1, 0])).unwrap();
+        let values = [1.0, f64::NAN, 2.0, f64::INFINITY, -0.5, f64::NAN];
+        assert_eq!(mask.check_finite("value", &values), Ok(()));
+        assert_eq!([mask.row_sum(0, |slot| values[slot]), mask.row_sum(1, |slot| values[slot])], [3.0, -0.5]);
+        assert_eq!(mask.sum(|slot| values[slot]), 2.5);
+        assert!(mask.kept(0).eq([0, 2]));
+        let mut written = [7.0; 6];
+        mask.write(&mut written, |slot| 2.0 * values[slot]);
+        assert_eq!(written, [2.0, 0.0, 4.0, 0.0, -1.0, 0.0]);
+        let junk = Err(Error::NonFinite { argument: "value", index: 1 });
+        assert_eq!(Mask::new(SHAPE, None).unwrap().check_finite("value", &values), junk);
+    }
+
+    #[test]
+    fn finite_terms_that_overflow_on_the_way_still_add_up() {
+        let mask = Mask::new(TokenShape { rows: 1, columns: 130 }, None).unwrap();
+        let term = |slot: usize| match slot {
+            0 | 64 => f64::MAX,
+            1 | 65 => -f64::MAX,
+            129 => 3.0,
+            _ => 0.0,
+        };
+        assert_eq!(mask.row_sum(0, term), 3.0);
+        let rows = Mask::new(TokenShape { rows: 2, columns: 2 }, None).unwrap();
+        assert_eq!(rows.sum(|slot| if slot < 2 { f64::MAX } else { -f64::MAX }), 0.0);
     }
 }
