@@ -1,8 +1,9 @@
 //! The k1 estimator: the log-ratio itself.
 
+use super::estimator::pair_inputs;
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with, map_elements};
+use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with, map_elements};
 
 /// Schulman's note on estimating a KL divergence from samples, where k1, k2 and k3 are compared.
 pub const SCHULMAN: Source =
@@ -36,18 +37,9 @@ pub static SPECS: &[Operation] = &[Operation {
     summary: "The log-ratio of the sampled token: unbiased, high variance, may be negative.",
     formula: r"k_1 = \log\pi_\theta(a) - \log\pi_{\mathrm{ref}}(a)",
     gradient: r"\partial k_1 / \partial \log\pi_\theta = 1",
-    notes: "The gradient is 1 everywhere, so its expectation under the policy is 0.",
+    notes: "The gradient is 1 everywhere, so its expectation under the policy is 0. Equal in verl (`kl`, `k1`) and in TRL's RLOO.",
     sources: &[SCHULMAN],
-    inputs: &[
-        InputSpec::new(
-            "log_prob",
-            Domain::LogProb,
-            &[&["B", "T"]],
-            "log-probability of the sampled token, current policy (nats)",
-        ),
-        InputSpec::new("ref_log_prob", Domain::LogProb, &[&["B", "T"]], "the same under the reference policy (nats)"),
-        InputSpec::MASK,
-    ],
+    inputs: &pair_inputs(),
     params: &[],
     defaults: &[],
     outputs: &[

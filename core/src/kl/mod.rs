@@ -1,8 +1,13 @@
 //! KL estimators per token, from the log-probabilities of sampled tokens under two policies.
 
+pub mod abs;
+pub mod estimator;
 pub mod k1;
+pub mod k2;
+pub mod k3;
+pub mod straight_through;
 
 use crate::spec::Operation;
 
 /// The operations of this family, file by file.
-pub static OPERATIONS: &[&[Operation]] = &[k1::SPECS];
+pub static OPERATIONS: &[&[Operation]] = &[k1::SPECS, abs::SPECS, k2::SPECS, k3::SPECS, straight_through::SPECS];
