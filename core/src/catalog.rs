@@ -3,7 +3,7 @@
 use crate::spec::Operation;
 
 /// The operations of every family, in the order of the book.
-pub static FAMILIES: &[&[&[Operation]]] = &[crate::kl::OPERATIONS];
+pub static FAMILIES: &[&[&[Operation]]] = &[crate::kl::OPERATIONS, crate::reduce::OPERATIONS];
 
 /// All operations.
 pub fn operations() -> impl Iterator<Item = &'static Operation> {

@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod error;
 pub mod kl;
 pub mod num;
+pub mod reduce;
 pub mod spec;
 
 pub use error::Error;

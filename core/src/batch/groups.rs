@@ -35,6 +35,17 @@ impl<'a> Groups<'a> {
         }
     }
 
+    /// The rows of the group that `row` belongs to, ascending.
+    pub fn members_of(self, row: usize) -> impl Iterator<Item = usize> + Clone + 'a {
+        let id = self.ids.get(row);
+        let leader = if self.ascending {
+            self.ids.partition_point(|other| Some(other) < id)
+        } else {
+            self.ids.iter().position(|other| Some(other) == id).unwrap_or(row)
+        };
+        self.members(leader)
+    }
+
     /// The rows of the group that starts at row `leader`, ascending.
     pub fn members(self, leader: usize) -> impl Iterator<Item = usize> + Clone + 'a {
         let id = self.ids.get(leader).copied();
@@ -63,6 +74,8 @@ mod tests {
         let sorted = Groups::new(&[1, 1, 4, 4, 4]);
         let all: Vec<Vec<usize>> = sorted.leaders().map(|leader| sorted.members(leader).collect()).collect();
         assert_eq!(all, vec![vec![0, 1], vec![2, 3, 4]]);
+        assert_eq!(groups.members_of(3).collect::<Vec<_>>(), vec![1, 3]);
+        assert_eq!(sorted.members_of(4).collect::<Vec<_>>(), vec![2, 3, 4]);
         assert_eq!(Groups::new(&[]).leaders().count(), 0);
     }
 }
