@@ -3,7 +3,8 @@
 use crate::spec::Operation;
 
 /// The operations of every family, in the order of the book.
-pub static FAMILIES: &[&[&[Operation]]] = &[crate::kl::OPERATIONS, crate::reduce::OPERATIONS];
+pub static FAMILIES: &[&[&[Operation]]] =
+    &[crate::kl::OPERATIONS, crate::reduce::OPERATIONS, crate::advantage::OPERATIONS];
 
 /// All operations.
 pub fn operations() -> impl Iterator<Item = &'static Operation> {

@@ -10,6 +10,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod advantage;
 pub mod batch;
 pub mod catalog;
 pub mod error;
