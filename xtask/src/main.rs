@@ -1,5 +1,42 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
-fn main() {
-    println!("cargo xtask: no command yet");
+mod portable;
+mod process;
+mod sweep;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands. Each exits with 0 where what it checks holds, 1 where it does not, 2 for bad usage.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_version_flag = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything that must hold before a change lands: format, lints, documentation, no_std builds, all tests.
+    Test(test::Arguments),
+    /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
+    /// compiler).
+    Sweep(sweep::Arguments),
+}
+
+fn main() -> ExitCode {
+    let holds = match Arguments::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
+    };
+    match holds {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("cargo xtask: {message}");
+            ExitCode::from(1)
+        }
+    }
 }
