@@ -14,7 +14,6 @@ pub trait Choice: Copy + 'static {
 }
 
 /// Define an enumeration together with the names of its members.
-#[allow(unused_macros)]
 macro_rules! choice {
     ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$member_attribute:meta])* $member:ident = $text:literal),+ $(,)? }) => {
         $(#[$attribute])*

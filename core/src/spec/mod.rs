@@ -14,7 +14,6 @@ mod shape;
 
 pub use call::{Call, Data, Evaluable, Input, MAX_OUTPUTS, Output, evaluate};
 pub use choice::Choice;
-#[allow(unused_imports)]
 pub(crate) use choice::choice;
 pub use elementwise::map_elements;
 pub(crate) use operation::evaluate_with;
