@@ -3,29 +3,8 @@
 use super::estimator::{DIFFERENCE_CLAMP, VALUE_CLAMP, VERL_CLAMPS, pair_inputs};
 use super::k1::SCHULMAN;
 use crate::Error;
-use crate::num::{Dtype, Real};
+use crate::num::{Real, exp_remainders};
 use crate::spec::{Call, Dialect, Family, Operation, OutputSpec, Source, evaluate_with, map_elements};
-
-/// Below this size of the exponent the power series is used; above it the direct form loses fewer than four bits.
-const SERIES_LIMIT: f64 = 0.5;
-/// 1/(n+2)!: the coefficients of (eˣ − 1 − x)/x². The first eight reach 2⁻²⁴ at |x| = ½, all fifteen 2⁻⁵³.
-const COEFFICIENTS: [f64; 15] = [
-    1.0 / 2.0,
-    1.0 / 6.0,
-    1.0 / 24.0,
-    1.0 / 120.0,
-    1.0 / 720.0,
-    1.0 / 5040.0,
-    1.0 / 40_320.0,
-    1.0 / 362_880.0,
-    1.0 / 3_628_800.0,
-    1.0 / 39_916_800.0,
-    1.0 / 479_001_600.0,
-    1.0 / 6_227_020_800.0,
-    1.0 / 87_178_291_200.0,
-    1.0 / 1_307_674_368_000.0,
-    1.0 / 20_922_789_888_000.0,
-];
 
 /// The k3 estimate of KL(π‖π_ref) at one sampled token and its derivative by d = log π − log π_ref:
 /// k3 = e⁻ᵈ − 1 + d, derivative 1 − e⁻ᵈ.
@@ -35,8 +14,8 @@ const COEFFICIENTS: [f64; 15] = [
 ///
 /// `difference_clamp` c limits d to [−c, c] before the exponential, `value_clamp` v limits the result to [−v, v]; outside a
 /// bound the derivative is 0, at a bound it is that of the inside (PyTorch's clamp). Without clamps a d below −ln(largest
-/// number) gives infinity with derivative −infinity. Near 0 a power series keeps the relative error of value and
-/// derivative at a few units in the last place, where e⁻ᵈ − 1 + d would cancel.
+/// number) gives infinity with derivative −infinity. Value and derivative are good to a few units in the last place, near
+/// 0 too, where e⁻ᵈ − 1 + d would cancel.
 ///
 /// Differs in: verl clamps the difference to 20 and the result to 10; TRL clamps neither.
 ///
@@ -49,21 +28,12 @@ const COEFFICIENTS: [f64; 15] = [
 /// ```
 #[inline(always)]
 pub fn k3<R: Real>(log_ratio: R, difference_clamp: Option<R>, value_clamp: Option<R>) -> [R; 2] {
-    let (one, zero) = (R::one(), R::zero());
-    // The largest finite number as a default bound also keeps ∞ − ∞ out of the sum below.
-    let bound = difference_clamp.unwrap_or(R::max_value());
-    let x = (-log_ratio).clip(-bound, bound);
-    let exponential = x.exp();
-    let (direct_value, direct_slope) = ((exponential - one) - x, exponential - one);
-    let terms = if R::DTYPE == Dtype::F32 { 8 } else { COEFFICIENTS.len() };
-    let mut series = zero;
-    for coefficient in COEFFICIENTS.iter().take(terms).rev() {
-        series = series * x + R::from_f64(*coefficient);
-    }
-    let series_value = x * x * series;
-    let near = x.abs() < R::from_f64(SERIES_LIMIT);
-    let value = if near { series_value } else { direct_value };
-    let slope = if near { x + series_value } else { direct_slope };
+    let zero = R::zero();
+    let x = match difference_clamp {
+        None => -log_ratio,
+        Some(clamp) => (-log_ratio).clip(-clamp, clamp),
+    };
+    let [slope, value] = exp_remainders(x);
     let outside = difference_clamp.is_some_and(|clamp| log_ratio.abs() > clamp);
     let derivative = if outside { zero } else { zero - slope };
     match value_clamp {

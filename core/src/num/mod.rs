@@ -7,12 +7,16 @@
 
 mod exact_sum;
 mod exp;
+mod exp_remainder;
 mod ln;
+mod log_partition;
 mod real;
 mod special;
 mod tree_sum;
 
 pub use exact_sum::ExactSum;
+pub use exp_remainder::exp_remainders;
+pub use log_partition::{LogPartition, log_sum_exp};
 pub use real::{Dtype, Real};
 pub use special::{log_add_exp, log1mexp, logit, logsigmoid, sigmoid, softplus, xlogy};
-pub use tree_sum::{BLOCK, RowSum, halving_sum, tree_sum, tree_sum_by};
+pub use tree_sum::{BLOCK, RowSum, halving_sum, tree_sum, tree_sum_by, tree_sum_map, tree_sum_zip};

@@ -66,17 +66,37 @@ pub fn tree_sum_by<R: Real>(length: usize, mut term: impl FnMut(usize) -> R) -> 
     sum.value()
 }
 
-/// The canonical sum of a slice.
-pub fn tree_sum<R: Real>(values: &[R]) -> R {
+/// The canonical sum of a term per element of a slice.
+#[inline]
+pub fn tree_sum_map<T, R: Real>(values: &[T], term: impl Fn(&T) -> R) -> R {
     let mut sum = RowSum::new();
     for chunk in values.chunks(BLOCK) {
         let mut block = [R::zero(); BLOCK];
         for (slot, value) in block.iter_mut().zip(chunk) {
-            *slot = *value;
+            *slot = term(value);
         }
         sum.push(&block);
     }
     sum.value()
+}
+
+/// The canonical sum of a term per pair of elements of two slices, as long as the shorter.
+#[inline]
+pub fn tree_sum_zip<T, U, R: Real>(left: &[T], right: &[U], term: impl Fn(&T, &U) -> R) -> R {
+    let mut sum = RowSum::new();
+    for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
+        let mut block = [R::zero(); BLOCK];
+        for ((slot, a), b) in block.iter_mut().zip(left).zip(right) {
+            *slot = term(a, b);
+        }
+        sum.push(&block);
+    }
+    sum.value()
+}
+
+/// The canonical sum of a slice.
+pub fn tree_sum<R: Real>(values: &[R]) -> R {
+    tree_sum_map(values, |value| *value)
 }
 
 #[cfg(test)]
@@ -104,6 +124,8 @@ mod tests {
             padded.resize(length + 1000, 0.0);
             assert_eq!(tree_sum(&values[..length]).to_bits(), tree_sum(&padded).to_bits());
             assert_eq!(tree_sum(&values[..length]).to_bits(), tree_sum_by(length, |i| values[i]).to_bits());
+            let halves = tree_sum_zip(&values[..length], &values, |a, b| 0.5 * a + 0.5 * b);
+            assert_eq!(tree_sum(&values[..length]).to_bits(), halves.to_bits());
         }
         assert_eq!(tree_sum(&[-0.0f32]).to_bits(), 0);
     }
