@@ -8,6 +8,7 @@
 mod exact_sum;
 mod exp;
 mod exp_remainder;
+mod kl_div;
 mod ln;
 mod log_partition;
 mod real;
@@ -16,6 +17,7 @@ mod tree_sum;
 
 pub use exact_sum::ExactSum;
 pub use exp_remainder::exp_remainders;
+pub use kl_div::kl_div;
 pub use log_partition::{LogPartition, log_sum_exp};
 pub use real::{Dtype, Real};
 pub use special::{log_add_exp, log1mexp, logit, logsigmoid, sigmoid, softplus, xlogy};
