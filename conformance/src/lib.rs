@@ -1,1 +1,13 @@
 //! Checks implementations of reinforcement-learning losses against Plumbline's core.
+//!
+//! The way of the data: golden files ([`fixture`]) or a user's JSON → named arrays ([`tensor`]) → a [`backend`], of
+//! which core ([`evaluate`]) is the first → [`compare`] with a bound that follows from the precision → a report
+//! ([`verify`]). No operation is known here by name: everything comes from the catalog.
+
+pub mod backend;
+pub mod compare;
+pub mod evaluate;
+pub mod fixture;
+pub mod nearest;
+pub mod tensor;
+pub mod verify;

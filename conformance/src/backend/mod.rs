@@ -1,0 +1,46 @@
+//! What evaluates: the contract that core, and every other implementation of the catalog, fulfils.
+
+mod core;
+
+use std::fmt;
+
+use plumbline_core::num::Dtype;
+
+pub use self::core::Core;
+use crate::evaluate::{Outputs, Refusal, Request};
+
+/// An implementation of the catalog.
+pub trait Backend {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// The precisions that it computes in.
+    fn dtypes(&self) -> &'static [Dtype];
+    /// Evaluate a request.
+    fn evaluate(&self, request: &Request<'_>) -> Result<Outputs, Failure>;
+}
+
+/// Why a backend gave no outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// It says that the request is wrong.
+    Refused(Refusal),
+    /// It does not have the operation; the reason.
+    Skipped(String),
+    /// It broke down; how.
+    Broke(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(refusal) => write!(f, "refused: {refusal}"),
+            Failure::Skipped(reason) => write!(f, "skipped: {reason}"),
+            Failure::Broke(how) => write!(f, "broke down: {how}"),
+        }
+    }
+}
+
+/// All backends of this program.
+pub fn backends() -> Vec<Box<dyn Backend>> {
+    vec![Box::new(Core)]
+}

@@ -1,0 +1,81 @@
+//! The subcommands, one file each.
+
+mod verify;
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run all golden values through a backend and compare.
+    Verify(verify::Arguments),
+}
+
+impl Command {
+    /// Do it; trouble is told on standard error.
+    pub fn run(&self) -> Ending {
+        let result = match self {
+            Command::Verify(arguments) => verify::run(arguments),
+        };
+        result.unwrap_or_else(|trouble| {
+            anstream::eprintln!("plumbline: {}", trouble.0);
+            Ending::Usage
+        })
+    }
+}
+
+/// How a command ended: the exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All holds.
+    Holds,
+    /// Something does not hold.
+    Fails,
+    /// The usage or the input is bad.
+    Usage,
+    /// What was checked broke down.
+    Broke,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> ExitCode {
+        ExitCode::from(match ending {
+            Ending::Holds => 0,
+            Ending::Fails => 1,
+            Ending::Usage => 2,
+            Ending::Broke => 3,
+        })
+    }
+}
+
+/// Bad usage or input, in one sentence.
+#[derive(Debug)]
+pub struct Trouble(pub String);
+
+impl Trouble {
+    /// From anything that can be told.
+    pub fn new(message: impl Display) -> Self {
+        Trouble(message.to_string())
+    }
+}
+
+/// Write to standard output, in colour only where it is a terminal. That the reader went away is no error.
+pub fn emit(text: &str) -> Result<(), Trouble> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Trouble(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Write one JSON object to standard output.
+pub fn emit_json(value: &serde_json::Value) -> Result<(), Trouble> {
+    let text = serde_json::to_string_pretty(value).map_err(Trouble::new)?;
+    emit(&(text + "\n"))
+}

@@ -1,0 +1,9 @@
+//! Evaluate an operation by names and arrays: a coat around [`plumbline_core::spec::evaluate`] that allocates the
+//! outputs and says, in words, what is wrong with a request.
+
+mod convert;
+mod refusal;
+mod request;
+
+pub use refusal::Refusal;
+pub use request::{Outputs, Param, Request, Wanted, evaluate, operation_named, shape_of};

@@ -1,0 +1,314 @@
+//! One evaluation, asked for by names.
+
+use std::fmt;
+
+use plumbline_core::catalog;
+use plumbline_core::num::{Dtype, Real};
+use plumbline_core::spec::{
+    Dims, Evaluable, Given, GivenValue, Input, Operation, Output, OutputSpec, ParamKind, Params, Shape, resolve_dims,
+};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::Refusal;
+use super::convert::Converted;
+use crate::nearest::nearest;
+use crate::tensor::Tensor;
+
+/// A parameter's value, as it stands in JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Param {
+    /// Switched off: `null`.
+    None,
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A name.
+    Name(String),
+}
+
+impl<'de> Deserialize<'de> for Param {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalars;
+        impl Visitor<'_> for Scalars {
+            type Value = Param;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("null, a number, true, false or a name")
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<Param, E> {
+                Ok(Param::None)
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Param, E> {
+                Ok(Param::Number(value))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Param, E> {
+                Ok(Param::Number(value as f64))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Param, E> {
+                Ok(Param::Number(value as f64))
+            }
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Param, E> {
+                Ok(Param::Flag(value))
+            }
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Param, E> {
+                Ok(Param::Name(value.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Scalars)
+    }
+}
+
+/// Which outputs to compute.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// All that the given inputs determine.
+    All,
+    /// Those that are no gradients.
+    Values,
+    /// These.
+    Named(&'a [&'a str]),
+}
+
+/// One evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The operation's identifier.
+    pub operation: &'a str,
+    /// The dialect; without one, the operation's defaults.
+    pub dialect: Option<&'a str>,
+    /// The precision to compute in.
+    pub dtype: Dtype,
+    /// Parameters by name; the others keep their defaults.
+    pub params: &'a [(String, Param)],
+    /// Inputs by name.
+    pub inputs: &'a [(String, Tensor)],
+    /// Which outputs.
+    pub outputs: Wanted<'a>,
+}
+
+/// Outputs by name, in the operation's order.
+pub type Outputs = Vec<(String, Tensor)>;
+
+/// The operation of that identifier.
+pub fn operation_named(id: &str) -> Result<&'static Operation, Refusal> {
+    catalog::find(id).ok_or_else(|| unknown("operation", id, catalog::operations().map(|operation| operation.id)))
+}
+
+/// Evaluate with core.
+pub fn evaluate(request: &Request<'_>) -> Result<Outputs, Refusal> {
+    match request.dtype {
+        Dtype::F32 => evaluate_as::<f32>(request),
+        Dtype::F64 => evaluate_as::<f64>(request),
+    }
+}
+
+fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> {
+    let operation = operation_named(request.operation)?;
+    if let Some(dialect) = request.dialect
+        && operation.dialect(dialect).is_none()
+    {
+        let what = format!("dialect of {}", operation.id);
+        return Err(unknown(&what, dialect, operation.dialects.iter().map(|dialect| dialect.name)));
+    }
+    let given =
+        request.params.iter().map(|(name, value)| given(operation, name, value)).collect::<Result<Vec<_>, _>>()?;
+    let mut converted = Vec::with_capacity(request.inputs.len());
+    for (position, (name, tensor)) in request.inputs.iter().enumerate() {
+        let spec = operation.input(name).ok_or_else(|| {
+            unknown(&format!("input of {}", operation.id), name, operation.inputs.iter().map(|input| input.name))
+        })?;
+        if request.inputs.iter().take(position).any(|(other, _)| other == name) {
+            return Err(Refusal::Unknown {
+                what: "second input".to_owned(),
+                given: name.clone(),
+                nearest: None,
+                known: Vec::new(),
+            });
+        }
+        converted.push(Converted::<R>::new(spec, tensor)?);
+    }
+    let inputs: Vec<Input<'_, R>> = request
+        .inputs
+        .iter()
+        .zip(&converted)
+        .map(|((name, tensor), converted)| Input { name, shape: &tensor.shape, data: converted.data() })
+        .collect();
+    let params = Params::resolve(operation, request.dialect, &given)?;
+    let dims =
+        resolve_dims(operation, &params, &inputs).map_err(|error| explain_shape(error, operation, request.inputs))?;
+
+    let mut buffers: Vec<(&'static OutputSpec, Vec<usize>, Vec<R>)> = Vec::new();
+    for spec in wanted(operation, request.outputs, request.inputs)? {
+        let Some(shape) = shape_of(&dims, spec.shape) else {
+            if let Wanted::Named(_) = request.outputs {
+                return Err(Refusal::Undetermined { output: spec.name.to_owned(), shape: spec.shape });
+            }
+            continue;
+        };
+        buffers.push((spec, shape, zeros(&dims, spec)?));
+    }
+    let mut outputs: Vec<Output<'_, R>> =
+        buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
+    plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs)
+        .map_err(|error| explain_shape(error, operation, request.inputs))?;
+    drop(outputs);
+    Ok(buffers
+        .into_iter()
+        .map(|(spec, shape, values)| {
+            let values = values.into_iter().map(Real::to_f64).collect();
+            (spec.name.to_owned(), Tensor { shape, values })
+        })
+        .collect())
+}
+
+/// The most known names that are printed.
+const PRINTED: usize = 40;
+
+fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> Refusal {
+    let known: Vec<&str> = known.collect();
+    Refusal::Unknown {
+        what: what.to_owned(),
+        given: given.to_owned(),
+        nearest: nearest(given, known.iter().copied()).map(str::to_owned),
+        known: if known.len() <= PRINTED { known.into_iter().map(str::to_owned).collect() } else { Vec::new() },
+    }
+}
+
+fn given<'a>(operation: &'static Operation, name: &'a str, value: &'a Param) -> Result<Given<'a>, Refusal> {
+    let (_, spec) = operation.param(name).ok_or_else(|| {
+        unknown(&format!("parameter of {}", operation.id), name, operation.params.iter().map(|param| param.name))
+    })?;
+    if let (ParamKind::Choice { names, .. }, Param::Name(chosen)) = (spec.kind, value)
+        && !names.contains(&chosen.as_str())
+    {
+        return Err(unknown(&format!("choice of `{name}`"), chosen, names.iter().copied()));
+    }
+    let value = match value {
+        Param::None => GivenValue::None,
+        Param::Number(number) => GivenValue::Number(*number),
+        Param::Flag(flag) => GivenValue::Flag(*flag),
+        Param::Name(name) => GivenValue::Name(name),
+    };
+    Ok(Given { name, value })
+}
+
+/// The outputs to allocate, each once. A gradient by an input that was not given is not among "all".
+fn wanted(
+    operation: &'static Operation,
+    wanted: Wanted<'_>,
+    inputs: &[(String, Tensor)],
+) -> Result<Vec<&'static OutputSpec>, Refusal> {
+    match wanted {
+        Wanted::All => Ok(operation
+            .outputs
+            .iter()
+            .filter(|spec| spec.gradient_of.is_none_or(|input| inputs.iter().any(|(name, _)| name == input)))
+            .collect()),
+        Wanted::Values => Ok(operation.outputs.iter().filter(|spec| spec.gradient_of.is_none()).collect()),
+        Wanted::Named(names) => {
+            for name in names {
+                if operation.output(name).is_none() {
+                    let what = format!("output of {}", operation.id);
+                    return Err(unknown(&what, name, operation.outputs.iter().map(|output| output.name)));
+                }
+            }
+            Ok(operation.outputs.iter().filter(|spec| names.contains(&spec.name)).collect())
+        }
+    }
+}
+
+/// The sizes of a shape; `None` while one of its dimensions is not known.
+pub fn shape_of(dims: &Dims, shape: Shape) -> Option<Vec<usize>> {
+    shape.iter().map(|name| dims.get(name)).collect()
+}
+
+fn zeros<R: Real>(dims: &Dims, spec: &OutputSpec) -> Result<Vec<R>, Refusal> {
+    let too_large = || Refusal::TooLarge { output: spec.name.to_owned() };
+    let count = dims.count(spec.shape).ok_or_else(too_large)?;
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(count).map_err(|_| too_large())?;
+    buffer.resize(count, R::zero());
+    Ok(buffer)
+}
+
+/// Add to core's complaint about a shape what was given and what would be right.
+fn explain_shape(error: plumbline_core::Error, operation: &'static Operation, inputs: &[(String, Tensor)]) -> Refusal {
+    let plumbline_core::Error::ShapeMismatch { argument } = error else { return Refusal::Core(error) };
+    let Some(spec) = operation.input(argument) else { return Refusal::Core(error) };
+    let Some((_, tensor)) = inputs.iter().find(|(name, _)| name == argument) else { return Refusal::Core(error) };
+    let mut sizes: Vec<(String, usize)> = Vec::new();
+    for earlier in operation.inputs.iter().take_while(|earlier| earlier.name != argument) {
+        let Some((_, given)) = inputs.iter().find(|(name, _)| name == earlier.name) else { continue };
+        for shape in earlier.shapes.iter().filter(|shape| shape.len() == given.shape.len()) {
+            for (name, size) in shape.iter().zip(&given.shape) {
+                let relevant = spec.shapes.iter().any(|accepted| accepted.contains(name));
+                if relevant && !sizes.iter().any(|(known, _)| known == name) {
+                    sizes.push(((*name).to_owned(), *size));
+                }
+            }
+        }
+    }
+    Refusal::Shape { argument: argument.to_owned(), given: tensor.shape.clone(), accepted: spec.shapes, sizes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: &[usize], values: &[f64]) -> Tensor {
+        Tensor { shape: shape.to_vec(), values: values.to_vec() }
+    }
+
+    fn k1(inputs: &[(&str, Tensor)], outputs: Wanted<'_>) -> Result<Outputs, Refusal> {
+        let inputs: Vec<(String, Tensor)> =
+            inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
+        evaluate(&Request {
+            operation: "kl.k1",
+            dialect: None,
+            dtype: Dtype::F32,
+            params: &[],
+            inputs: &inputs,
+            outputs,
+        })
+    }
+
+    #[test]
+    fn outputs_are_allocated_by_the_operations_shapes() {
+        let log_prob = tensor(&[2, 2], &[-0.5, -1.0, -1.5, f64::NAN]);
+        let reference = tensor(&[2, 2], &[-0.75, -0.5, -1.5, 0.0]);
+        let mask = tensor(&[2, 2], &[1.0, 1.0, 1.0, 0.0]);
+        let inputs = [("log_prob", log_prob), ("ref_log_prob", reference), ("mask", mask)];
+        let outputs = k1(&inputs, Wanted::All).unwrap();
+        assert_eq!(outputs[0], ("kl".to_owned(), tensor(&[2, 2], &[0.25, -0.5, 0.0, 0.0])));
+        assert_eq!(outputs[1], ("d_log_prob".to_owned(), tensor(&[2, 2], &[1.0, 1.0, 1.0, 0.0])));
+        assert_eq!(k1(&inputs, Wanted::Values).unwrap().len(), 1);
+        assert_eq!(k1(&inputs, Wanted::Named(&["d_log_prob"])).unwrap()[0].0, "d_log_prob");
+    }
+
+    #[test]
+    fn refusals_name_the_argument_and_suggest_the_nearest_name() {
+        let one = || tensor(&[1, 2], &[-0.5, -1.0]);
+        let text = |result: Result<Outputs, Refusal>| result.unwrap_err().to_string();
+        assert_eq!(
+            text(k1(&[("log_probs", one())], Wanted::All)),
+            "no input of kl.k1 is called `log_probs`; did you mean `log_prob`?"
+        );
+        assert_eq!(text(k1(&[("log_prob", one())], Wanted::All)), "`ref_log_prob` is required but was not given");
+        let both = |reference: Tensor, mask: Tensor| {
+            k1(&[("log_prob", one()), ("ref_log_prob", reference), ("mask", mask)], Wanted::All)
+        };
+        assert_eq!(text(both(tensor(&[2], &[0.0, 0.0]), one())), "`mask` at index 0 is -0.5, legal is 0 or 1",);
+        let mask = tensor(&[1, 2], &[1.0, 1.0]);
+        assert_eq!(
+            text(both(tensor(&[2], &[0.0, 0.0]), mask.clone())),
+            "`ref_log_prob` has shape [2], accepted is [B, T] with B = 1, T = 2",
+        );
+        assert_eq!(text(both(tensor(&[1, 2], &[0.0, f64::NAN]), mask)), "`ref_log_prob` at index 1 is not finite");
+        assert_eq!(
+            operation_named("kl.k9").unwrap_err().to_string(),
+            "no operation is called `kl.k9`; did you mean `kl.k1`?"
+        );
+    }
+}
