@@ -18,5 +18,6 @@ pub mod kl;
 pub mod num;
 pub mod reduce;
 pub mod spec;
+pub mod surrogate;
 
 pub use error::Error;

@@ -25,6 +25,7 @@ macro_rules! choice {
         }
         impl $name {
             /// The name in the catalog.
+            #[allow(dead_code, reason = "not every enumeration's name is written into a preset")]
             pub const fn name(self) -> &'static str {
                 match self { $($name::$member => $text),+ }
             }
