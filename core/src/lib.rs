@@ -21,3 +21,12 @@ pub mod spec;
 pub mod surrogate;
 
 pub use error::Error;
+
+/// The code in the README and in the book is compiled and run with the documentation tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/src/architecture.md")]
+    struct Architecture;
+}

@@ -1,5 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
+mod book;
+mod export_fixtures;
 mod portable;
 mod process;
 mod sweep;
@@ -21,6 +23,10 @@ struct Arguments {
 enum Command {
     /// Everything that must hold before a change lands: format, lints, documentation, no_std builds, all tests.
     Test(test::Arguments),
+    /// Run the pinned libraries again and show how the golden files differ from what they give.
+    ExportFixtures(export_fixtures::Arguments),
+    /// Write the formula pages of the book from the catalog.
+    Book(book::Arguments),
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
     /// compiler).
     Sweep(sweep::Arguments),
@@ -29,6 +35,8 @@ enum Command {
 fn main() -> ExitCode {
     let holds = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
+        Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
+        Command::Book(arguments) => book::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
     };
     match holds {
