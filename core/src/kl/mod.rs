@@ -4,6 +4,7 @@ pub mod abs;
 pub mod categorical;
 pub mod controller;
 pub mod estimator;
+pub mod gaussian_fit;
 pub mod importance_weighted;
 pub mod k1;
 pub mod k2;
@@ -24,4 +25,5 @@ pub static OPERATIONS: &[&[Operation]] = &[
     reward_penalty::SPECS,
     controller::SPECS,
     categorical::SPECS,
+    gaussian_fit::SPECS,
 ];
