@@ -3,8 +3,13 @@
 use crate::spec::Operation;
 
 /// The operations of every family, in the order of the book.
-pub static FAMILIES: &[&[&[Operation]]] =
-    &[crate::kl::OPERATIONS, crate::surrogate::OPERATIONS, crate::reduce::OPERATIONS, crate::advantage::OPERATIONS];
+pub static FAMILIES: &[&[&[Operation]]] = &[
+    crate::kl::OPERATIONS,
+    crate::ratio::OPERATIONS,
+    crate::surrogate::OPERATIONS,
+    crate::reduce::OPERATIONS,
+    crate::advantage::OPERATIONS,
+];
 
 /// All operations.
 pub fn operations() -> impl Iterator<Item = &'static Operation> {

@@ -4,4 +4,4 @@ mod groups;
 mod tokens;
 
 pub use groups::Groups;
-pub use tokens::{Mask, TokenShape, row_of};
+pub use tokens::{Mask, TokenShape, row_of, set};

@@ -148,11 +148,28 @@ impl<'a> Mask<'a> {
         exact.value()
     }
 
+    /// Write one row of a buffer that the caller may not have asked for: a value per flat index, +0 where absent.
+    pub fn write_row<R: Real>(&self, row: usize, buffer: &mut Option<&mut [R]>, value: impl Fn(usize) -> R) {
+        let start = row.saturating_mul(self.shape.columns);
+        let elements = buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(start..)).unwrap_or(&mut []);
+        for (slot, element) in (start..).zip(elements.iter_mut().take(self.shape.columns)) {
+            *element = if self.keeps(slot) { value(slot) } else { R::zero() };
+        }
+    }
+
     /// Write a value per flat index into a buffer, +0 where the slot is absent.
     pub fn write<R: Real>(&self, buffer: &mut [R], value: impl Fn(usize) -> R) {
         for (slot, element) in buffer.iter_mut().enumerate() {
             *element = if self.keeps(slot) { value(slot) } else { R::zero() };
         }
+    }
+}
+
+/// Write one element of a buffer that the caller may not have asked for.
+#[inline(always)]
+pub fn set<R>(buffer: &mut Option<&mut [R]>, index: usize, value: R) {
+    if let Some(element) = buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(index)) {
+        *element = value;
     }
 }
 
@@ -173,6 +190,8 @@ mod tests {
         let mut written = [7.0; 6];
         mask.write(&mut written, |slot| 2.0 * values[slot]);
         assert_eq!(written, [2.0, 0.0, 4.0, 0.0, -1.0, 0.0]);
+        mask.write_row(1, &mut Some(&mut written[..]), |slot| values[slot]);
+        assert_eq!(written, [2.0, 0.0, 4.0, 0.0, -0.5, 0.0]);
         let junk = Err(Error::NonFinite { argument: "value", index: 1 });
         assert_eq!(Mask::new(SHAPE, None).unwrap().check_finite("value", &values), junk);
     }

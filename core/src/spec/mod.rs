@@ -11,6 +11,8 @@ mod elementwise;
 mod operation;
 mod params;
 mod shape;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use call::{Call, Data, Evaluable, Input, MAX_OUTPUTS, Output, evaluate};
 pub use choice::Choice;
