@@ -85,6 +85,15 @@ pub enum Error {
         /// How many are needed.
         needed: usize,
     },
+    /// An argument holds fewer (unmasked) elements than the operation needs.
+    TooFew {
+        /// The argument's name.
+        argument: &'static str,
+        /// How many it holds.
+        got: usize,
+        /// How many are needed.
+        needed: usize,
+    },
     /// A linear system is singular to working precision.
     Singular {
         /// The argument that holds the matrix.
@@ -125,6 +134,9 @@ impl fmt::Display for Error {
             Error::EmptyMask { argument } => write!(f, "`{argument}` keeps nothing: there is nothing to reduce"),
             Error::GroupTooSmall { index, size, needed } => {
                 write!(f, "`group`: the group that starts at index {index} has {size} member(s), {needed} are needed")
+            }
+            Error::TooFew { argument, got, needed } => {
+                write!(f, "`{argument}` holds {got} unmasked element(s), {needed} are needed")
             }
             Error::Singular { argument, index } => write!(f, "`{argument}` is singular (pivot {index})"),
             Error::NoConvergence { argument, residual } => {

@@ -172,13 +172,7 @@ impl Statistics {
             count += 1;
             largest = largest.larger(value.abs().to_f64());
         }
-        let scale = if largest > TWO_POW_500 {
-            TWO_POW_MINUS_600
-        } else if largest < TWO_POW_MINUS_400 {
-            TWO_POW_400
-        } else {
-            1.0
-        };
+        let scale = scale_for_squares(largest);
         let scaled = values.map(|value| value.to_f64() * scale);
         let (mut sum, mut low, mut high) = (ExactSum::new(), f64::INFINITY, f64::NEG_INFINITY);
         for value in scaled.clone() {
@@ -213,6 +207,17 @@ impl Statistics {
     /// Value less mean, on this scale.
     pub fn centred<R: Real>(&self, value: R) -> f64 {
         value.to_f64() * self.scale - self.mean
+    }
+}
+
+/// The power of two that keeps squares of numbers up to `largest` within the range of `f64`; 1 for ordinary numbers.
+pub(super) fn scale_for_squares(largest: f64) -> f64 {
+    if largest > TWO_POW_500 {
+        TWO_POW_MINUS_600
+    } else if largest < TWO_POW_MINUS_400 {
+        TWO_POW_400
+    } else {
+        1.0
     }
 }
 

@@ -5,14 +5,17 @@ pub mod group_mean;
 pub mod group_mean_std;
 pub mod grouped;
 pub mod rloo;
+pub mod whiten;
 
 pub use batch_std::batch_std;
 pub use group_mean::group_mean;
 pub use group_mean_std::{GroupMeanStd, group_mean_std};
 pub use grouped::{Deviation, EpsPlacement, GroupOfOne, GroupedRewards, broadcast};
 pub use rloo::rloo;
+pub use whiten::{Center, Moments, OneToken, Whiten, WhitenSums, whiten, whiten_in_place};
 
 use crate::spec::Operation;
 
 /// The operations of this family, file by file.
-pub static OPERATIONS: &[&[Operation]] = &[group_mean_std::SPECS, group_mean::SPECS, batch_std::SPECS, rloo::SPECS];
+pub static OPERATIONS: &[&[Operation]] =
+    &[group_mean_std::SPECS, group_mean::SPECS, batch_std::SPECS, rloo::SPECS, whiten::SPECS];
