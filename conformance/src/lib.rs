@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod compare;
+pub mod describe;
 pub mod evaluate;
 pub mod fixture;
 pub mod nearest;

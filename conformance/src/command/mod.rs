@@ -1,5 +1,8 @@
 //! The subcommands, one file each.
 
+mod eval;
+mod explain;
+mod list;
 mod verify;
 
 use std::fmt::Display;
@@ -11,6 +14,12 @@ use clap::Subcommand;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// List the operations of the catalog.
+    List(list::Arguments),
+    /// Explain one operation: formula, sources, inputs, parameters, outputs, dialects.
+    Explain(explain::Arguments),
+    /// Evaluate one operation on numbers from JSON.
+    Eval(eval::Arguments),
     /// Run all golden values through a backend and compare.
     Verify(verify::Arguments),
 }
@@ -19,6 +28,9 @@ impl Command {
     /// Do it; trouble is told on standard error.
     pub fn run(&self) -> Ending {
         let result = match self {
+            Command::List(arguments) => list::run(arguments),
+            Command::Explain(arguments) => explain::run(arguments),
+            Command::Eval(arguments) => eval::run(arguments),
             Command::Verify(arguments) => verify::run(arguments),
         };
         result.unwrap_or_else(|trouble| {
@@ -74,8 +86,8 @@ pub fn emit(text: &str) -> Result<(), Trouble> {
     }
 }
 
-/// Write one JSON object to standard output.
+/// Write one JSON object, on one line, to standard output.
 pub fn emit_json(value: &serde_json::Value) -> Result<(), Trouble> {
-    let text = serde_json::to_string_pretty(value).map_err(Trouble::new)?;
+    let text = serde_json::to_string(value).map_err(Trouble::new)?;
     emit(&(text + "\n"))
 }

@@ -6,4 +6,4 @@ mod refusal;
 mod request;
 
 pub use refusal::Refusal;
-pub use request::{Outputs, Param, Request, Wanted, evaluate, operation_named, shape_of};
+pub use request::{Outputs, Param, Request, Wanted, evaluate, operation_named, resolved_params, shape_of};

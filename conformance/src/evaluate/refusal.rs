@@ -5,6 +5,8 @@ use std::fmt;
 use plumbline_core::Error;
 use plumbline_core::spec::Shape;
 
+use crate::describe::shape_text;
+
 /// Why an evaluation was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
@@ -61,11 +63,6 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Refusal::Core(error)
     }
-}
-
-/// A shape as text: `[B, T]`.
-fn shape_text(shape: Shape) -> String {
-    format!("[{}]", shape.join(", "))
 }
 
 impl fmt::Display for Refusal {

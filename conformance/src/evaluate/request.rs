@@ -5,7 +5,8 @@ use std::fmt;
 use plumbline_core::catalog;
 use plumbline_core::num::{Dtype, Real};
 use plumbline_core::spec::{
-    Dims, Evaluable, Given, GivenValue, Input, Operation, Output, OutputSpec, ParamKind, Params, Shape, resolve_dims,
+    Dims, Evaluable, Given, GivenValue, Input, Operation, Output, OutputSpec, ParamKind, Params, Shape, Value,
+    resolve_dims,
 };
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,18 @@ pub enum Param {
     Flag(bool),
     /// A name.
     Name(String),
+}
+
+impl From<Value> for Param {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::None => Param::None,
+            Value::Number(number) => Param::Number(number),
+            Value::Integer(whole) => Param::Number(whole as f64),
+            Value::Flag(flag) => Param::Flag(flag),
+            Value::Name(name) => Param::Name(name.to_owned()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Param {
@@ -93,7 +106,8 @@ pub type Outputs = Vec<(String, Tensor)>;
 
 /// The operation of that identifier.
 pub fn operation_named(id: &str) -> Result<&'static Operation, Refusal> {
-    catalog::find(id).ok_or_else(|| unknown("operation", id, catalog::operations().map(|operation| operation.id)))
+    catalog::find(id)
+        .ok_or_else(|| unknown("operation", id, catalog::operations().map(|operation| operation.id), false))
 }
 
 /// Evaluate with core.
@@ -106,18 +120,11 @@ pub fn evaluate(request: &Request<'_>) -> Result<Outputs, Refusal> {
 
 fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> {
     let operation = operation_named(request.operation)?;
-    if let Some(dialect) = request.dialect
-        && operation.dialect(dialect).is_none()
-    {
-        let what = format!("dialect of {}", operation.id);
-        return Err(unknown(&what, dialect, operation.dialects.iter().map(|dialect| dialect.name)));
-    }
-    let given =
-        request.params.iter().map(|(name, value)| given(operation, name, value)).collect::<Result<Vec<_>, _>>()?;
+    let given = given_params(operation, request.dialect, request.params)?;
     let mut converted = Vec::with_capacity(request.inputs.len());
     for (position, (name, tensor)) in request.inputs.iter().enumerate() {
         let spec = operation.input(name).ok_or_else(|| {
-            unknown(&format!("input of {}", operation.id), name, operation.inputs.iter().map(|input| input.name))
+            unknown(&format!("input of {}", operation.id), name, operation.inputs.iter().map(|input| input.name), true)
         })?;
         if request.inputs.iter().take(position).any(|(other, _)| other == name) {
             return Err(Refusal::Unknown {
@@ -163,27 +170,56 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
         .collect())
 }
 
-/// The most known names that are printed.
-const PRINTED: usize = 40;
+/// The parameters that a request comes to: defaults, the dialect's settings, then what was given; in the operation's
+/// order.
+pub fn resolved_params(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    params: &[(String, Param)],
+) -> Result<Vec<(&'static str, Param)>, Refusal> {
+    let given = given_params(operation, dialect, params)?;
+    let resolved = Params::resolve(operation, dialect, &given)?;
+    Ok(operation
+        .params
+        .iter()
+        .enumerate()
+        .map(|(position, param)| (param.name, Param::from(resolved.get(position))))
+        .collect())
+}
 
-fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> Refusal {
+/// Check the dialect's and the parameters' names, and hand the parameters over as core takes them.
+fn given_params<'a>(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    params: &'a [(String, Param)],
+) -> Result<Vec<Given<'a>>, Refusal> {
+    if let Some(dialect) = dialect
+        && operation.dialect(dialect).is_none()
+    {
+        let what = format!("dialect of {}", operation.id);
+        return Err(unknown(&what, dialect, operation.dialects.iter().map(|dialect| dialect.name), true));
+    }
+    params.iter().map(|(name, value)| given(operation, name, value)).collect()
+}
+
+fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>, print_all: bool) -> Refusal {
     let known: Vec<&str> = known.collect();
     Refusal::Unknown {
         what: what.to_owned(),
         given: given.to_owned(),
         nearest: nearest(given, known.iter().copied()).map(str::to_owned),
-        known: if known.len() <= PRINTED { known.into_iter().map(str::to_owned).collect() } else { Vec::new() },
+        known: if print_all { known.into_iter().map(str::to_owned).collect() } else { Vec::new() },
     }
 }
 
 fn given<'a>(operation: &'static Operation, name: &'a str, value: &'a Param) -> Result<Given<'a>, Refusal> {
     let (_, spec) = operation.param(name).ok_or_else(|| {
-        unknown(&format!("parameter of {}", operation.id), name, operation.params.iter().map(|param| param.name))
+        unknown(&format!("parameter of {}", operation.id), name, operation.params.iter().map(|param| param.name), true)
     })?;
     if let (ParamKind::Choice { names, .. }, Param::Name(chosen)) = (spec.kind, value)
         && !names.contains(&chosen.as_str())
     {
-        return Err(unknown(&format!("choice of `{name}`"), chosen, names.iter().copied()));
+        return Err(unknown(&format!("choice of `{name}`"), chosen, names.iter().copied(), true));
     }
     let value = match value {
         Param::None => GivenValue::None,
@@ -211,7 +247,7 @@ fn wanted(
             for name in names {
                 if operation.output(name).is_none() {
                     let what = format!("output of {}", operation.id);
-                    return Err(unknown(&what, name, operation.outputs.iter().map(|output| output.name)));
+                    return Err(unknown(&what, name, operation.outputs.iter().map(|output| output.name), true));
                 }
             }
             Ok(operation.outputs.iter().filter(|spec| names.contains(&spec.name)).collect())

@@ -7,5 +7,5 @@ mod table;
 
 pub use junit::junit;
 pub use report::{CaseReport, FamilyReport, Finding, FindingKind, Report, Verdict, Worst};
-pub use run::{verify, verify_case};
+pub use run::{dialect_of, verify, verify_case};
 pub use table::{findings_text, table};

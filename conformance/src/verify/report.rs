@@ -151,7 +151,7 @@ pub struct CaseReport {
     /// The operation.
     pub operation: String,
     /// The dialect.
-    pub dialect: Option<String>,
+    pub dialect: String,
     /// The family that the operation's identifier begins with.
     pub family: String,
     /// How it ended.

@@ -96,9 +96,9 @@ pub fn verify_case(backend: &dyn Backend, golden: &Golden, case: &Case) -> CaseR
 
 /// The dialect to ask for. Golden cases always name the library that they come from; an operation on which libraries
 /// do not differ declares no dialects, and then the name selects nothing.
-fn dialect_of(case: &Case) -> Option<&str> {
+pub fn dialect_of(case: &Case) -> Option<&str> {
     let declared = catalog::find(&case.operation).is_none_or(|operation| !operation.dialects.is_empty());
-    case.dialect.as_deref().filter(|_| declared)
+    declared.then_some(case.dialect.as_str())
 }
 
 /// The most terms that one number of the case's outputs can be a sum of: the elements of its largest input.

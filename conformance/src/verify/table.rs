@@ -62,8 +62,7 @@ fn relative(worst: &Worst) -> String {
 pub fn findings_text(report: &Report) -> String {
     let mut text = String::new();
     for case in report.cases.iter().filter(|case| matches!(case.verdict, Verdict::Fails | Verdict::Broke)) {
-        let dialect = case.dialect.as_deref().map(|dialect| format!(", dialect {dialect}")).unwrap_or_default();
-        let _ = writeln!(text, "{BAD}{}{BAD:#} ({}{dialect}, {})", case.id, case.operation, case.file);
+        let _ = writeln!(text, "{BAD}{}{BAD:#} ({}, dialect {}, {})", case.id, case.operation, case.dialect, case.file);
         for finding in &case.findings {
             let _ = writeln!(text, "    {}", finding.text());
         }
