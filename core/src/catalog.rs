@@ -9,6 +9,7 @@ pub static FAMILIES: &[&[&[Operation]]] = &[
     crate::surrogate::OPERATIONS,
     crate::reduce::OPERATIONS,
     crate::advantage::OPERATIONS,
+    crate::preference::OPERATIONS,
 ];
 
 /// All operations.

@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod error;
 pub mod kl;
 pub mod num;
+pub mod preference;
 pub mod ratio;
 pub mod reduce;
 pub mod spec;

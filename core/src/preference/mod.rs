@@ -1,0 +1,40 @@
+//! Preference and reward-model losses: pairs of a chosen and a rejected response, single labelled responses, rankings.
+
+mod arithmetic;
+pub mod cal_dpo;
+pub mod dpo_aot;
+pub mod dpo_bco_pair;
+pub mod dpo_discopop;
+pub mod dpo_exo_pair;
+pub mod dpo_hinge;
+pub mod dpo_ipo;
+pub mod dpo_pointwise;
+pub mod dpo_robust;
+pub mod dpo_sigmoid;
+pub mod likelihood;
+pub mod pairs;
+pub mod rpo;
+pub mod running_mean;
+pub mod scores;
+
+use crate::spec::Operation;
+
+/// The operations of this family, file by file.
+pub static OPERATIONS: &[&[Operation]] = &[
+    scores::SPECS,
+    dpo_sigmoid::SPECS,
+    dpo_hinge::SPECS,
+    dpo_ipo::SPECS,
+    dpo_exo_pair::SPECS,
+    dpo_robust::SPECS,
+    dpo_discopop::SPECS,
+    dpo_pointwise::SPECS,
+    dpo_bco_pair::SPECS,
+    dpo_aot::SPECS,
+    likelihood::SPECS,
+    rpo::SPECS,
+    cal_dpo::SPECS,
+];
+
+#[cfg(test)]
+mod properties;
