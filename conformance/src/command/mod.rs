@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod check;
 mod eval;
 mod explain;
 mod list;
@@ -22,6 +23,8 @@ pub enum Command {
     Eval(eval::Arguments),
     /// Run all golden values through a backend and compare.
     Verify(verify::Arguments),
+    /// Check an implementation, run as a program, and say what it computes.
+    Check(check::Arguments),
 }
 
 impl Command {
@@ -32,6 +35,7 @@ impl Command {
             Command::Explain(arguments) => explain::run(arguments),
             Command::Eval(arguments) => eval::run(arguments),
             Command::Verify(arguments) => verify::run(arguments),
+            Command::Check(arguments) => check::run(arguments),
         };
         result.unwrap_or_else(|trouble| {
             anstream::eprintln!("plumbline: {}", trouble.0);

@@ -7,9 +7,13 @@ use super::Refusal;
 use crate::tensor::Tensor;
 
 /// An input's numbers in the form that its domain asks for.
+#[derive(Clone, Debug)]
 pub enum Converted<R> {
+    /// Real numbers.
     Real(Vec<R>),
+    /// Bytes, 0 or 1.
     Mask(Vec<u8>),
+    /// Indices, identifiers or counts.
     Index(Vec<u32>),
 }
 
@@ -56,4 +60,9 @@ impl<R: Real> Converted<R> {
             Converted::Index(values) => Data::Index(values),
         }
     }
+}
+
+/// Whether an input of this domain holds real numbers.
+pub fn is_real(domain: Domain) -> bool {
+    !matches!(domain, Domain::Mask | Domain::Done | Domain::Group | Domain::Index(_) | Domain::Count)
 }

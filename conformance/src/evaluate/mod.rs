@@ -5,5 +5,6 @@ mod convert;
 mod refusal;
 mod request;
 
+pub use convert::{Converted, is_real};
 pub use refusal::Refusal;
 pub use request::{Outputs, Param, Request, Wanted, evaluate, operation_named, resolved_params, shape_of};

@@ -1,0 +1,274 @@
+//! `plumbline check`: an implementation, run as a program, against the core.
+
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use plumbline_conformance::diagnosis::{
+    Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape, outputs,
+};
+use plumbline_conformance::evaluate::operation_named;
+use plumbline_conformance::nearest::nearest;
+use plumbline_conformance::protocol::{Answer, Declared, Request, Start, Subject};
+use plumbline_conformance::report::{Checked, Report, as_json, as_text, shell_quoted};
+use plumbline_conformance::vectors::{Case, Purpose, Taken, cases_for, retain};
+use plumbline_core::num::Dtype;
+use plumbline_core::spec::{Operation, OutputSpec, ParamKind, Value};
+
+use super::{Ending, Trouble, emit, emit_json};
+
+/// After so many breaks in one operation its other cases are not tried.
+const MOST_BREAKS: usize = 3;
+/// The least time an implementation has to start: importing a framework takes a while.
+const LEAST_START: Duration = Duration::from_secs(60);
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Only this operation (may be repeated; default: all that the implementation declares).
+    #[arg(long = "op", value_name = "ID")]
+    operations: Vec<String>,
+    /// The dialect that is meant, instead of the declared one.
+    #[arg(long, value_name = "D")]
+    dialect: Option<String>,
+    /// Seed of the random cases.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Seconds that one case may take.
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = seconds)]
+    timeout: f64,
+    /// Only the case of this name (see a report's "Reproduce" line).
+    #[arg(long, value_name = "NAME")]
+    case: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// The program that speaks the protocol (docs/protocol.md), with its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 86_400.0 => Ok(number),
+        _ => Err("seconds: a number above 0, at most 86400".into()),
+    }
+}
+
+/// Run the check.
+pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
+    let limit = Duration::from_secs_f64(arguments.timeout);
+    let mut runner = Runner { command: &arguments.command, limit, subject: None, seq: 0 };
+    for id in &arguments.operations {
+        operation_named(id).map_err(Trouble::new)?;
+    }
+    let start = match runner.start()? {
+        Ok(start) => start,
+        Err(words) => {
+            anstream::eprintln!("plumbline: the implementation did not start: {words}");
+            return Ok(Ending::Broke);
+        }
+    };
+    let declared = chosen(&start, &arguments.operations)?;
+    let mut report = Report {
+        name: start.name.clone(),
+        version: start.version.clone(),
+        dtype: start.dtype.name().into(),
+        seed: arguments.seed,
+        command: shell_quoted(&arguments.command),
+        operations: Vec::new(),
+    };
+    for declared in declared {
+        let checked = check(arguments, &mut runner, &start, declared)?;
+        report.operations.push(checked);
+    }
+    if let Some(subject) = runner.subject.take() {
+        subject.stop();
+    }
+    if arguments.json {
+        emit_json(&as_json(&report))?;
+    } else {
+        emit(&as_text(&report))?;
+    }
+    Ok(match (report.is_broken(), report.conforms()) {
+        (true, _) => Ending::Broke,
+        (false, true) => Ending::Holds,
+        (false, false) => Ending::Fails,
+    })
+}
+
+/// The declared operations that are asked for.
+fn chosen<'a>(start: &'a Start, asked: &[String]) -> Result<Vec<&'a Declared>, Trouble> {
+    if asked.is_empty() {
+        if start.operations.is_empty() {
+            return Err(Trouble::new(format!("`{}` declares no operation", start.name)));
+        }
+        return Ok(start.operations.iter().collect());
+    }
+    let find = |id: &String| {
+        start.operations.iter().find(|declared| declared.id == *id).ok_or_else(|| {
+            let known: Vec<&str> = start.operations.iter().map(|declared| declared.id.as_str()).collect();
+            Trouble::new(format!("`{}` does not implement {id}; it declares {}", start.name, known.join(", ")))
+        })
+    };
+    asked.iter().map(find).collect()
+}
+
+fn check(
+    arguments: &Arguments,
+    runner: &mut Runner<'_>,
+    start: &Start,
+    declared: &Declared,
+) -> Result<Checked, Trouble> {
+    let meaning = meaning(declared, arguments.dialect.as_deref())?;
+    let operation = meaning.operation;
+    let taken = Taken { names: declared.takes.clone() };
+    for name in declared.takes.iter().flatten() {
+        if operation.input(name).is_none() && operation.param(name).is_none() {
+            return Err(unknown(operation, name, "takes"));
+        }
+    }
+    let empty = Case { id: String::new(), purpose: Purpose::Regular, overrides: Vec::new(), inputs: Vec::new() };
+    let base = meaning.parameters(&empty).map_err(|error| Trouble::new(format!("{}: {error}", declared.id)))?;
+    let accept = |case: &Case| is_legal(&meaning, case);
+    let mut cases = cases_for(operation, &base, &taken, arguments.seed, start.dtype, &accept);
+    if let Some(name) = &arguments.case {
+        if !cases.iter().any(|case| case.id == *name) {
+            let known: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+            return Err(Trouble::new(format!("{} has no case `{name}`; it has {}", declared.id, known.join(", "))));
+        }
+        retain(&mut cases, name);
+    }
+    let progress = ProgressBar::new(cases.len() as u64)
+        .with_style(ProgressStyle::with_template("{prefix} {pos}/{len} {msg}").map_err(Trouble::new)?)
+        .with_prefix(declared.id.clone());
+    let mut seen: Vec<Observation> = Vec::with_capacity(cases.len());
+    let mut breaks = 0;
+    for case in cases {
+        progress.inc(1);
+        let observed =
+            if breaks >= MOST_BREAKS { Observed::NotAsked } else { runner.observe(&meaning, start, &case)? };
+        breaks += usize::from(matches!(observed, Observed::Broken(_)));
+        seen.push(Observation { case, observed });
+    }
+    progress.set_message("diagnosis");
+    let tolerance = match start.dtype {
+        Dtype::F32 => Tolerance::SINGLE,
+        Dtype::F64 => Tolerance::DOUBLE,
+    };
+    let diagnosis: Diagnosis = diagnose(&meaning, meaning.dialect.is_some(), &seen, tolerance);
+    progress.finish_and_clear();
+    if diagnosis.verdict == Verdict::NotCompared && seen.is_empty() {
+        anstream::eprintln!("plumbline: no inputs could be made for {}", declared.id);
+    }
+    Ok(Checked { id: declared.id.clone(), dialect: meaning.dialect.map(str::to_owned), diagnosis })
+}
+
+/// What the implementation means to compute.
+fn meaning(declared: &Declared, dialect: Option<&str>) -> Result<Meaning, Trouble> {
+    let operation = operation_named(&declared.id).map_err(Trouble::new)?;
+    let dialect = match dialect.or(declared.dialect.as_deref()) {
+        None => None,
+        Some(name) => Some(operation.dialect(name).map(|dialect| dialect.name).ok_or_else(|| {
+            let known: Vec<&str> = operation.dialects.iter().map(|dialect| dialect.name).collect();
+            Trouble::new(format!("{} has no dialect `{name}`; it has {}", operation.id, known.join(", ")))
+        })?),
+    };
+    let settings = declared
+        .settings
+        .iter()
+        .map(|(name, value)| {
+            let (_, param) = operation.param(name).ok_or_else(|| unknown(operation, name, "settings"))?;
+            let value = setting(param.kind, value)
+                .ok_or_else(|| Trouble::new(format!("{}: `{name}` cannot be {value}", operation.id)))?;
+            Ok((param.name, value))
+        })
+        .collect::<Result<Vec<_>, Trouble>>()?;
+    Ok(Meaning { operation, dialect, settings })
+}
+
+fn unknown(operation: &'static Operation, name: &str, list: &str) -> Trouble {
+    let inputs = operation.inputs.iter().map(|input| input.name);
+    let known: Vec<&str> = inputs.chain(operation.params.iter().map(|param| param.name)).collect();
+    let hint = nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("; is `{near}` meant?"));
+    Trouble::new(format!("{}: `{list}` names `{name}`, which is no input or parameter{hint}", operation.id))
+}
+
+fn setting(kind: ParamKind, value: &serde_json::Value) -> Option<Value> {
+    match kind {
+        ParamKind::OptionalNumber { .. } if value.is_null() => Some(Value::None),
+        ParamKind::Number { .. } | ParamKind::OptionalNumber { .. } => value.as_f64().map(Value::Number),
+        ParamKind::Integer { .. } => value.as_i64().map(Value::Integer),
+        ParamKind::Flag { .. } => value.as_bool().map(Value::Flag),
+        ParamKind::Choice { names, .. } => {
+            names.iter().find(|name| Some(**name) == value.as_str()).map(|name| Value::Name(name))
+        }
+    }
+}
+
+/// Whether the operation itself accepts the case, with finite numbers.
+fn is_legal(meaning: &Meaning, case: &Case) -> bool {
+    let names: Vec<&'static str> = wanted(meaning.operation, case, true).iter().map(|output| output.name).collect();
+    meaning
+        .parameters(case)
+        .and_then(|params| outputs(meaning.operation, &params, &case.inputs, &names))
+        .is_ok_and(|all| all.iter().flatten().all(|number| number.is_finite()))
+}
+
+/// The outputs to ask for: the main one, the gradients by inputs that are given, and the other values.
+fn wanted(operation: &'static Operation, case: &Case, gradients: bool) -> Vec<&'static OutputSpec> {
+    let by_input = |output: &&OutputSpec| match output.gradient_of {
+        Some(input) => gradients && case.input(input).is_some(),
+        None => true,
+    };
+    operation.outputs.iter().filter(by_input).collect()
+}
+
+/// The implementation, started when it is needed and started again when it broke.
+struct Runner<'a> {
+    command: &'a [String],
+    limit: Duration,
+    subject: Option<Subject>,
+    seq: u64,
+}
+
+impl Runner<'_> {
+    /// Start it and hear what it is; the inner error says in words how it broke.
+    fn start(&mut self) -> Result<Result<Start, String>, Trouble> {
+        let program = self.command.first().map(String::as_str).unwrap_or_default();
+        let mut subject = Subject::start(self.command)
+            .map_err(|error| Trouble::new(format!("`{program}` cannot be started: {error}")))?;
+        Ok(match subject.greet(self.limit.max(LEAST_START)) {
+            Ok(start) => {
+                self.subject = Some(subject);
+                Ok(start)
+            }
+            Err(broke) => Err(broke.0),
+        })
+    }
+
+    fn observe(&mut self, meaning: &Meaning, start: &Start, case: &Case) -> Result<Observed, Trouble> {
+        if self.subject.is_none()
+            && let Err(words) = self.start()?
+        {
+            return Ok(Observed::Broken(format!("after a break it did not start again: {words}")));
+        }
+        let Some(subject) = self.subject.as_mut() else { return Ok(Observed::NotAsked) };
+        self.seq += 1;
+        let operation = meaning.operation;
+        let params = meaning.parameters(case).map_err(Trouble::new)?;
+        let want: Vec<&'static str> =
+            wanted(operation, case, start.gradients).iter().map(|output| output.name).collect();
+        let request = Request::Run { seq: self.seq, operation, dtype: start.dtype, params: &params, case, want: &want };
+        let shape = |name: &str| output_shape(operation, &params, &case.inputs, name);
+        Ok(match subject.run(&request, self.limit, &shape) {
+            Ok(Answer::Outputs(outputs)) => Observed::Outputs(outputs),
+            Ok(Answer::Skip(reason)) => Observed::Skipped(reason),
+            Ok(Answer::Error(error)) => Observed::Raised(format!("it raised {error}")),
+            Err(broke) => {
+                self.subject = None;
+                Observed::Broken(broke.0)
+            }
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! A function from a case to value and gradient.
+
+use plumbline_core::Error;
+use plumbline_core::spec::{Dims, Given, Input, Operation, Output, Params, Value, evaluate, resolve_dims};
+
+use crate::evaluate::{Converted, shape_of};
+use crate::tensor::Tensor;
+use crate::vectors::{Case, as_given, resolve};
+
+/// An operation with the parameters that an implementation means: its dialect, then what it fixes itself.
+#[derive(Clone, Debug)]
+pub struct Meaning {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// The dialect.
+    pub dialect: Option<&'static str>,
+    /// Parameters that the implementation fixes.
+    pub settings: Vec<(&'static str, Value)>,
+}
+
+/// What a meaning gives on one case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    /// The operation's first output.
+    pub value: Vec<f64>,
+    /// The gradients, in the order in which they were asked for; each as long as its input.
+    pub gradients: Vec<Vec<f64>>,
+    /// How far the gradients may be off because they were taken by differences; 0 for analytic ones.
+    pub uncertainty: f64,
+}
+
+impl Numbers {
+    /// Every number: the value, then the gradients.
+    pub fn all(&self) -> impl Iterator<Item = f64> + '_ {
+        self.value.iter().chain(self.gradients.iter().flatten()).copied()
+    }
+}
+
+/// A gradient that the implementation was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trainable {
+    /// The output that holds the gradient.
+    pub output: &'static str,
+    /// The input that it belongs to.
+    pub input: &'static str,
+}
+
+impl Meaning {
+    /// Complete parameters on a case.
+    pub fn parameters(&self, case: &Case) -> Result<Vec<Value>, Error> {
+        resolve(self.operation, self.dialect, &[&self.settings, &case.overrides])
+    }
+
+    /// The gradients that the operation has for a case's inputs.
+    pub fn trainables(&self, case: &Case) -> Vec<Trainable> {
+        let outputs = self.operation.outputs.iter();
+        outputs
+            .filter_map(|output| Some(Trainable { output: output.name, input: output.gradient_of? }))
+            .filter(|trainable| case.input(trainable.input).is_some())
+            .collect()
+    }
+}
+
+/// Evaluate an operation with complete parameters: the outputs of the given names.
+///
+/// The search evaluates some hundred thousand points, so this goes to the core directly, without names to look up.
+pub fn outputs(
+    operation: &'static Operation,
+    params: &[Value],
+    inputs: &[(&'static str, Tensor)],
+    names: &[&'static str],
+) -> Result<Vec<Vec<f64>>, Error> {
+    with_call(operation, params, inputs, |given, borrowed, dims| {
+        let mut buffers: Vec<Vec<f64>> = Vec::with_capacity(names.len());
+        for name in names {
+            let count = operation.output(name).and_then(|output| dims.count(output.shape));
+            buffers.push(vec![0.0; count.ok_or(Error::ShapeMismatch { argument: name })?]);
+        }
+        let mut requested: Vec<Output<'_, f64>> =
+            names.iter().zip(&mut buffers).map(|(name, data)| Output { name, data }).collect();
+        evaluate(operation, None, given, borrowed, &mut requested)?;
+        Ok(buffers)
+    })
+}
+
+/// The shape of an output; `None` where the operation has no such output.
+pub fn output_shape(
+    operation: &'static Operation,
+    params: &[Value],
+    inputs: &[(&'static str, Tensor)],
+    name: &str,
+) -> Option<Vec<usize>> {
+    let output = operation.output(name)?;
+    // A gradient has its input's shape as it was given: one number per row where the input had one per row.
+    if let Some(input) = output.gradient_of {
+        return inputs.iter().find(|(given, _)| *given == input).map(|(_, tensor)| tensor.shape.clone());
+    }
+    let shape = with_call(operation, params, inputs, |_, _, dims| Ok(shape_of(dims, output.shape)));
+    shape.ok().flatten()
+}
+
+/// The call's parts as the core takes them.
+fn with_call<T>(
+    operation: &'static Operation,
+    params: &[Value],
+    inputs: &[(&'static str, Tensor)],
+    then: impl FnOnce(&[Given<'_>], &[Input<'_, f64>], &Dims) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let given: Vec<Given<'_>> = operation
+        .params
+        .iter()
+        .zip(params)
+        .map(|(param, value)| Given { name: param.name, value: as_given(*value) })
+        .collect();
+    let mut converted: Vec<Converted<f64>> = Vec::with_capacity(inputs.len());
+    for (position, (name, tensor)) in inputs.iter().enumerate() {
+        let spec = operation.input(name).ok_or(Error::UnknownArgument { position })?;
+        let expected = "numbers of the input's domain";
+        converted.push(Converted::new(spec, tensor).map_err(|_| Error::WrongKind { argument: spec.name, expected })?);
+    }
+    let borrowed: Vec<Input<'_, f64>> = inputs
+        .iter()
+        .zip(&converted)
+        .map(|((name, tensor), converted)| Input { name, shape: &tensor.shape, data: converted.data() })
+        .collect();
+    let resolved = Params::resolve(operation, None, &given)?;
+    let dims = resolve_dims(operation, &resolved, &borrowed)?;
+    then(&given, &borrowed, &dims)
+}

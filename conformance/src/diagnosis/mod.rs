@@ -1,0 +1,26 @@
+//! From an implementation's numbers to what it computes.
+//!
+//! A [`Meaning`] is a function from a case to value and gradient: an operation with its parameters. A [`Change`] turns
+//! one meaning into another: an axis of the catalog (a dialect, another name or size of a parameter, another operation
+//! of the family) or a mistake (a swapped operand, an ignored mask, a mean of means). [`Point`]s of the space are a
+//! meaning with some changes; all of them are evaluated by composing the core. [`diagnose`] looks at the evidence in
+//! order, then for the simplest points that reproduce the numbers, and reports all that fit equally well.
+
+mod change;
+mod evidence;
+mod factor;
+mod finding;
+mod judge;
+mod meaning;
+mod scaled;
+mod search;
+mod space;
+mod tolerance;
+mod words;
+
+pub use change::{Change, Edit, Split};
+pub use finding::{Explanation, Finding, FindingKind, Verdict, Worst};
+pub use judge::{Diagnosis, Observation, Observed, diagnose};
+pub use meaning::{Meaning, Numbers, Trainable, output_shape, outputs};
+pub use space::Point;
+pub use tolerance::Tolerance;

@@ -1,0 +1,229 @@
+//! The points of the space, from the simplest on.
+
+use plumbline_core::spec::{Operation, Value};
+
+use super::change::{Change, plain};
+use super::evidence::Sample;
+use super::finding::Explanation;
+use super::meaning::{Meaning, Numbers};
+use super::space::{Point, single_changes};
+use super::tolerance::Tolerance;
+
+/// The search over points.
+pub(super) struct Search<'a> {
+    /// What the implementation is meant to compute.
+    pub meaning: &'a Meaning,
+    /// What was observed.
+    pub samples: &'a [Sample<'a>],
+    /// When numbers count as the same.
+    pub tolerance: Tolerance,
+}
+
+/// How a point stands to what was observed.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    value: bool,
+    gradient: bool,
+}
+
+impl Search<'_> {
+    pub(super) fn explanations(&self) -> Vec<Explanation> {
+        let Some(first) = self.samples.first() else { return Vec::new() };
+        let singles = single_changes(self.meaning, first.case);
+        let fits: Vec<Fit> = singles.iter().map(|change| self.fit(std::slice::from_ref(change))).collect();
+        let mut found: Vec<Explanation> = Vec::new();
+        for (change, fit) in singles.iter().zip(&fits) {
+            if fit.value && fit.gradient {
+                found.push(self.explanation(vec![change.clone()]));
+            } else if fit.value && self.fit(&[change.clone(), Change::Unstopped]).gradient {
+                found.push(self.explanation(vec![change.clone(), Change::Unstopped]));
+            }
+        }
+        found.extend(self.factors(&[]));
+        found.extend(self.terms());
+        found.extend(self.row_factor());
+        let base = self.fit(&[]);
+        if base.value && self.fit(&[Change::NoGradient]).gradient {
+            found.push(self.explanation(vec![Change::NoGradient]));
+        }
+        if base.value && found.is_empty() {
+            for (change, _) in singles.iter().zip(&fits).filter(|(_, fit)| fit.gradient) {
+                found.push(self.explanation(vec![Change::GradientOf(Box::new(change.clone()))]));
+            }
+        }
+        if !found.is_empty() {
+            return found;
+        }
+        for (value, _) in singles.iter().zip(&fits).filter(|(_, fit)| fit.value) {
+            for (gradient, _) in singles.iter().zip(&fits).filter(|(_, fit)| fit.gradient) {
+                let changes = vec![value.clone(), Change::GradientOf(Box::new(gradient.clone()))];
+                found.push(self.explanation(changes));
+            }
+        }
+        for change in &singles {
+            found.extend(self.factors(std::slice::from_ref(change)));
+        }
+        if !found.is_empty() {
+            return found;
+        }
+        self.pairs(&singles)
+    }
+
+    /// Whether value and gradient of a point are what was observed, on all samples.
+    fn fit(&self, changes: &[Change]) -> Fit {
+        let point = Point { meaning: self.meaning, changes: changes.to_vec() };
+        let mut fit = Fit { value: true, gradient: true };
+        for sample in self.samples {
+            let Ok(numbers) = point.numbers(sample.case, &sample.trainables) else {
+                return Fit { value: false, gradient: false };
+            };
+            fit.value = fit.value && sample.value_is(&numbers, self.tolerance);
+            fit.gradient = fit.gradient && sample.gradient_is(&numbers, self.tolerance);
+            if !fit.value && !fit.gradient {
+                break;
+            }
+        }
+        fit
+    }
+
+    /// Two changes together.
+    fn pairs(&self, singles: &[Change]) -> Vec<Explanation> {
+        let base: Vec<&Numbers> = self.samples.iter().map(|sample| &sample.expected).collect();
+        // Only changes that change something, and of each kind of result only the first.
+        let mut active: Vec<(Change, Vec<Numbers>)> = Vec::new();
+        for change in singles.iter().filter(|change| !matches!(change, Change::Operation(_) | Change::Unstopped)) {
+            let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
+            let numbers: Option<Vec<Numbers>> = self
+                .samples
+                .iter()
+                .map(|sample| Some(Numbers { gradients: Vec::new(), ..point.numbers(sample.case, &[]).ok()? }))
+                .collect();
+            let Some(numbers) = numbers else { continue };
+            let is_active = numbers.iter().zip(&base).any(|(numbers, base)| numbers.value != base.value);
+            if is_active && !active.iter().any(|(_, other)| *other == numbers) {
+                active.push((change.clone(), numbers));
+            }
+        }
+        let mut found = Vec::new();
+        for (position, (first, _)) in active.iter().enumerate() {
+            for (second, _) in active.iter().skip(position + 1) {
+                if same_axis(first, second) {
+                    continue;
+                }
+                let changes = [first.clone(), second.clone()];
+                let fit = self.fit_value_first(&changes);
+                if fit {
+                    found.push(self.explanation(changes.to_vec()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Value on the first sample, then everything: most points are rejected by the first evaluation.
+    fn fit_value_first(&self, changes: &[Change]) -> bool {
+        let point = Point { meaning: self.meaning, changes: changes.to_vec() };
+        let is_candidate = self.samples.iter().take(2).all(|sample| {
+            point.numbers(sample.case, &[]).is_ok_and(|numbers| sample.value_is(&numbers, self.tolerance))
+        });
+        if !is_candidate {
+            return false;
+        }
+        let fit = self.fit(changes);
+        fit.value && fit.gradient
+    }
+
+    fn explanation(&self, changes: Vec<Change>) -> Explanation {
+        let cost = changes.iter().map(|change| self.cost(change)).sum();
+        let words: Vec<String> = changes.iter().map(|change| change.words(&|name| self.setting(name))).collect();
+        Explanation { ids: changes.iter().map(Change::id).collect(), text: words.join(", and "), cost }
+    }
+
+    pub(super) fn words(&self, changes: &[Change]) -> String {
+        changes.iter().map(|change| format!("{}, and ", change.words(&|name| self.setting(name)))).collect()
+    }
+
+    pub(super) fn cost(&self, change: &Change) -> u32 {
+        match change {
+            Change::Dialect(_) => 0,
+            Change::Set(_, Value::Number(_) | Value::Integer(_)) | Change::Scale(..) | Change::Operation(_) => 3,
+            Change::GradientOf(change) => 1 + self.cost(change),
+            _ => 2,
+        }
+    }
+
+    /// What a parameter was meant to be: its value where all cases share it.
+    fn setting(&self, name: &str) -> String {
+        let operation: &'static Operation = self.meaning.operation;
+        let Some((position, _)) = operation.param(name) else { return "none".into() };
+        let mut values =
+            self.samples.iter().filter_map(|sample| self.meaning.parameters(sample.case).ok()?.get(position).copied());
+        let first = values.next().unwrap_or(Value::None);
+        if values.all(|value| value == first) { plain(first) } else { "as the case says".into() }
+    }
+
+    /// The closest points, where none reproduces the numbers.
+    pub(super) fn unknown(&self) -> String {
+        let Some(first) = self.samples.first() else { return String::new() };
+        let mut ranked: Vec<(f64, f64, Change)> = Vec::new();
+        for change in single_changes(self.meaning, first.case) {
+            let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
+            if let Some((distance, cosine)) = self.distance(&point) {
+                ranked.push((distance, cosine, change));
+            }
+        }
+        ranked.sort_by(|first, second| first.0.total_cmp(&second.0));
+        let base = self.distance(&Point { meaning: self.meaning, changes: Vec::new() });
+        let mut text = String::from(" No single or double change that is known gives these numbers");
+        if let Some((distance, cosine)) = base {
+            text += &format!(
+                " (they are off by {:.2} % of their size, cosine {cosine:.6} with the right ones)",
+                100.0 * distance
+            );
+        }
+        let closest: Vec<String> = ranked
+            .iter()
+            .take(3)
+            .map(|(distance, _, change)| {
+                format!("{} ({:.2} % off)", change.words(&|name| self.setting(name)), 100.0 * distance)
+            })
+            .collect();
+        if !closest.is_empty() {
+            text += &format!("; the closest are: {}", closest.join("; "));
+        }
+        text + "."
+    }
+
+    /// Mean relative distance and mean cosine over the samples.
+    fn distance(&self, point: &Point<'_>) -> Option<(f64, f64)> {
+        let (mut distance, mut cosine) = (0.0, 0.0);
+        for sample in self.samples {
+            let numbers = point.numbers(sample.case, &sample.trainables).ok()?;
+            let (got, of_point): (Vec<f64>, Vec<f64>) = (sample.got.all().collect(), numbers.all().collect());
+            if got.len() != of_point.len() {
+                return None;
+            }
+            let norm = |numbers: &[f64]| numbers.iter().map(|number| number * number).sum::<f64>().sqrt();
+            let apart: Vec<f64> = got.iter().zip(&of_point).map(|(got, of_point)| got - of_point).collect();
+            let (size, other) = (norm(&got), norm(&of_point));
+            distance += norm(&apart) / size.max(other).max(f64::MIN_POSITIVE);
+            let product: f64 = got.iter().zip(&of_point).map(|(got, of_point)| got * of_point).sum();
+            cosine += product / (size * other).max(f64::MIN_POSITIVE);
+        }
+        let count = self.samples.len() as f64;
+        distance.is_finite().then_some((distance / count, cosine / count))
+    }
+}
+
+/// Two changes of the same parameter or input are one change.
+fn same_axis(first: &Change, second: &Change) -> bool {
+    fn axis(change: &Change) -> Option<&'static str> {
+        match change {
+            Change::Set(name, _) | Change::Scale(name, _) | Change::Input(name, _) => Some(name),
+            Change::Dialect(_) => Some("dialect"),
+            Change::Parts(_) => Some("parts"),
+            _ => None,
+        }
+    }
+    axis(first).is_some() && axis(first) == axis(second)
+}

@@ -1,0 +1,463 @@
+//! The points of the space: a meaning with some changes, evaluated by composing the core.
+
+use plumbline_core::Error;
+use plumbline_core::catalog;
+use plumbline_core::spec::{Domain, Operation, ParamKind, Value};
+
+use super::change::{Change, Edit, Split, are_interchangeable};
+use super::meaning::{Meaning, Numbers, Trainable, outputs};
+use crate::evaluate::is_real;
+use crate::tensor::Tensor;
+use crate::vectors::Case;
+
+/// Step of the differences by which a total derivative is taken.
+const STEP: f64 = 1e-3;
+
+/// A meaning with some changes.
+#[derive(Clone, Debug)]
+pub struct Point<'a> {
+    /// What the implementation is meant to compute.
+    pub meaning: &'a Meaning,
+    /// What is different.
+    pub changes: Vec<Change>,
+}
+
+impl Point<'_> {
+    /// Value and gradients on a case.
+    pub fn numbers(&self, case: &Case, trainables: &[Trainable]) -> Result<Numbers, Error> {
+        let gradient_of = self.changes.iter().find_map(|change| match change {
+            Change::GradientOf(other) => Some(other.as_ref().clone()),
+            _ => None,
+        });
+        if let Some(other) = gradient_of {
+            let others = self.changes.iter().filter(|change| !matches!(change, Change::GradientOf(_)));
+            let rest = Point { meaning: self.meaning, changes: others.cloned().collect() };
+            let value = rest.value(case)?;
+            let mut changes = rest.changes;
+            changes.push(other);
+            let gradients = Point { meaning: self.meaning, changes }.numbers(case, trainables)?;
+            return Ok(Numbers { value, ..gradients });
+        }
+        if self.changes.contains(&Change::NoGradient) {
+            let gradients = trainables
+                .iter()
+                .map(|trainable| vec![0.0; case.input(trainable.input).map_or(0, |tensor| tensor.values.len())])
+                .collect();
+            return Ok(Numbers { value: self.value(case)?, gradients, uncertainty: 0.0 });
+        }
+        if self.needs_total_derivative(trainables) {
+            let value = self.value(case)?;
+            let gradients =
+                trainables.iter().map(|trainable| self.total_derivative(case, trainable)).collect::<Result<_, _>>()?;
+            // Differences of numbers of this size lose so much to rounding.
+            let size = value.iter().map(|number| number.abs()).filter(|size| size.is_finite()).fold(1.0, f64::max);
+            return Ok(Numbers { value, gradients, uncertainty: 4.0 * f64::EPSILON * size / STEP });
+        }
+        self.analytic(case, trainables)
+    }
+
+    /// Whether a change acts on a trainable input, so that the operation's own gradient is not the point's.
+    fn needs_total_derivative(&self, trainables: &[Trainable]) -> bool {
+        let trains = |name: &str| trainables.iter().any(|trainable| trainable.input == name);
+        self.changes.iter().any(|change| match change {
+            Change::Unstopped => true,
+            Change::ExchangeInputs(first, second) | Change::Reflect(first, second) => trains(first) || trains(second),
+            Change::Input(name, _) | Change::Mirror(name) => trains(name),
+            _ => false,
+        })
+    }
+
+    fn value(&self, case: &Case) -> Result<Vec<f64>, Error> {
+        Ok(self.analytic(case, &[])?.value)
+    }
+
+    /// Central differences of fourth order of the sum of the value, at every unmasked element of the input.
+    ///
+    /// With step h the error is h⁴/30 of the fifth derivative, 1e-13 of it here, and about 1e-16/h of the value.
+    fn total_derivative(&self, case: &Case, trainable: &Trainable) -> Result<Vec<f64>, Error> {
+        let missing = Error::MissingInput { argument: trainable.input };
+        let values = &case.input(trainable.input).ok_or(missing)?.values;
+        let kept = case.kept(trainable.input);
+        let mut gradient = vec![0.0; values.len()];
+        let mut moved = case.clone();
+        for (slot, derivative) in gradient.iter_mut().enumerate() {
+            if !kept[slot] {
+                continue;
+            }
+            let mut at = |offset: f64| -> Result<Vec<f64>, Error> {
+                if let Some(moved) = moved.values_mut(trainable.input).and_then(|values| values.get_mut(slot)) {
+                    *moved = values[slot] + offset;
+                }
+                self.value(&moved)
+            };
+            let (above, below) = (at(STEP)?, at(-STEP)?);
+            let (far_above, far_below) = (at(2.0 * STEP)?, at(-2.0 * STEP)?);
+            at(0.0)?;
+            // Element by element, so that large elements that do not move leave no rounding error.
+            let outer = far_above.iter().zip(&far_below);
+            *derivative = above
+                .iter()
+                .zip(&below)
+                .zip(outer)
+                .map(|((above, below), (far_above, far_below))| {
+                    (8.0 * (above - below) - (far_above - far_below)) / (12.0 * STEP)
+                })
+                .sum();
+        }
+        Ok(gradient)
+    }
+
+    fn analytic(&self, case: &Case, trainables: &[Trainable]) -> Result<Numbers, Error> {
+        let (operation, params) = self.parameters(case)?;
+        let mut inputs = case.inputs.clone();
+        let mut mirrored = false;
+        let mut split = None;
+        for change in &self.changes {
+            match change {
+                Change::Input(name, edit) => {
+                    let edited = Case { inputs, ..bare(case) };
+                    inputs = edit.apply(&edited, name).ok_or(Error::MissingInput { argument: "input" })?;
+                }
+                Change::Mirror(name) => {
+                    mirrored = !mirrored;
+                    let edited = Case { inputs, ..bare(case) };
+                    inputs = Edit::Negated.apply(&edited, name).ok_or(Error::MissingInput { argument: "input" })?;
+                }
+                Change::ExchangeInputs(first, second) => exchange(&mut inputs, first, second)?,
+                Change::Reflect(first, second) => reflect(&mut inputs, first, second)?,
+                Change::Parts(how) => split = Some(*how),
+                _ => {}
+            }
+        }
+        inputs.retain(|(name, _)| operation.input(name).is_some());
+        let mut numbers = match split {
+            None => direct(operation, &params, &inputs, trainables)?,
+            Some(how) => in_parts(operation, &params, &inputs, trainables, how)?,
+        };
+        if mirrored {
+            numbers
+                .value
+                .iter_mut()
+                .chain(numbers.gradients.iter_mut().flatten())
+                .for_each(|number| *number = -*number);
+        }
+        Ok(numbers)
+    }
+
+    fn parameters(&self, case: &Case) -> Result<(&'static Operation, Vec<Value>), Error> {
+        let mut meaning = self.meaning.clone();
+        for change in &self.changes {
+            if let Change::Dialect(name) = change {
+                meaning.dialect = Some(name);
+            }
+        }
+        let mut params = meaning.parameters(case)?;
+        let operation = meaning.operation;
+        let position = |name: &str| operation.param(name).map(|(position, _)| position);
+        for change in &self.changes {
+            match change {
+                Change::Set(name, value) => {
+                    if let Some(position) = position(name) {
+                        params[position] = *value;
+                    }
+                }
+                Change::Scale(name, factor) => {
+                    if let Some(position) = position(name)
+                        && let Value::Number(number) = params[position]
+                    {
+                        params[position] = Value::Number(number * factor);
+                    }
+                }
+                Change::ExchangeParams(first, second) => {
+                    if let (Some(first), Some(second)) = (position(first), position(second)) {
+                        params.swap(first, second);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let other = self.changes.iter().find_map(|change| match change {
+            Change::Operation(id) => catalog::find(id),
+            _ => None,
+        });
+        let Some(other) = other else { return Ok((operation, params)) };
+        // The other operation at its own defaults, but for what the case sets and both have.
+        let shared: Vec<(&'static str, Value)> =
+            case.overrides.iter().filter(|(name, _)| other.param(name).is_some()).copied().collect();
+        Ok((other, crate::vectors::resolve(other, None, &[&shared])?))
+    }
+}
+
+fn bare(case: &Case) -> Case {
+    Case { id: String::new(), purpose: case.purpose, overrides: Vec::new(), inputs: Vec::new() }
+}
+
+fn direct(
+    operation: &'static Operation,
+    params: &[Value],
+    inputs: &[(&'static str, Tensor)],
+    trainables: &[Trainable],
+) -> Result<Numbers, Error> {
+    let main = operation.outputs.first().map(|output| output.name).unwrap_or_default();
+    let mut names = vec![main];
+    names.extend(trainables.iter().map(|trainable| trainable.output));
+    let mut all = outputs(operation, params, inputs, &names)?.into_iter();
+    Ok(Numbers { value: all.next().unwrap_or_default(), gradients: all.collect(), uncertainty: 0.0 })
+}
+
+fn exchange(inputs: &mut [(&'static str, Tensor)], first: &str, second: &str) -> Result<(), Error> {
+    let position = |name: &str| inputs.iter().position(|(candidate, _)| *candidate == name);
+    let (Some(first), Some(second)) = (position(first), position(second)) else {
+        return Err(Error::MissingInput { argument: "input" });
+    };
+    let kept = inputs[first].1.clone();
+    inputs[first].1 = std::mem::replace(&mut inputs[second].1, kept);
+    Ok(())
+}
+
+/// The second input moves to the other side of the first: their difference changes its sign, the first stays.
+fn reflect(inputs: &mut [(&'static str, Tensor)], first: &str, second: &str) -> Result<(), Error> {
+    let missing = Error::MissingInput { argument: "input" };
+    let centre = inputs.iter().find(|(name, _)| *name == first).map(|(_, tensor)| &tensor.values);
+    let centre = centre.ok_or(missing)?.clone();
+    let moved = inputs.iter_mut().find(|(name, _)| *name == second).map(|(_, tensor)| &mut tensor.values);
+    for (value, centre) in moved.ok_or(missing)?.iter_mut().zip(centre) {
+        *value = 2.0 * centre - *value;
+    }
+    Ok(())
+}
+
+/// Evaluate each part of the batch and average: a scalar is the mean over the parts that have a token, what has one
+/// entry per row or slot is put together again (a gradient of a mean divided by the number of parts).
+fn in_parts(
+    operation: &'static Operation,
+    params: &[Value],
+    inputs: &[(&'static str, Tensor)],
+    trainables: &[Trainable],
+    how: Split,
+) -> Result<Numbers, Error> {
+    let none = Error::EmptyMask { argument: "mask" };
+    let shape_of =
+        |name: &str| inputs.iter().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| &tensor.shape);
+    let axis = usize::from(how == Split::ColumnHalves);
+    let length = batch_lengths(operation, inputs).and_then(|lengths| lengths.get(axis).copied()).ok_or(none)?;
+    let ranges: Vec<std::ops::Range<usize>> = match how {
+        Split::Rows => (0..length).map(|row| row..row + 1).collect(),
+        Split::RowHalves | Split::ColumnHalves => vec![0..length.div_ceil(2), length.div_ceil(2)..length],
+    };
+    let main = operation.outputs.first();
+    let is_scalar = main.is_some_and(|output| output.shape.is_empty());
+    let follows_axis = main.is_some_and(|output| output.shape.contains(&["B", "T"][axis]));
+    if !is_scalar && !follows_axis {
+        return Err(none);
+    }
+    let mut parts = Vec::new();
+    for range in ranges {
+        let part: Vec<(&'static str, Tensor)> = inputs
+            .iter()
+            .map(|(name, tensor)| (*name, slice(operation, name, tensor, axis, range.clone(), length)))
+            .collect();
+        match direct(operation, params, &part, trainables) {
+            Ok(numbers) => parts.push((range, numbers)),
+            Err(Error::EmptyMask { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let count = parts.len() as f64;
+    if parts.is_empty() {
+        return Err(none);
+    }
+    let value = if is_scalar {
+        vec![parts.iter().map(|(_, numbers)| numbers.value.iter().sum::<f64>()).sum::<f64>() / count]
+    } else {
+        // Rows follow each other; columns would interleave, which only scalars are tried for.
+        if axis == 1 || parts.iter().map(|(range, _)| range.len()).sum::<usize>() != length {
+            return Err(none);
+        }
+        parts.iter().flat_map(|(_, numbers)| numbers.value.iter().copied()).collect()
+    };
+    let share = if is_scalar { count } else { 1.0 };
+    let mut gradients = Vec::new();
+    for (position, trainable) in trainables.iter().enumerate() {
+        let shape = shape_of(trainable.input).ok_or(none)?;
+        let mut gradient = vec![0.0; shape.iter().product()];
+        let columns: usize = shape.iter().skip(1).product();
+        for (range, numbers) in &parts {
+            let from = numbers.gradients.get(position).ok_or(none)?;
+            for (index, number) in from.iter().enumerate() {
+                let slot = if axis == 0 {
+                    range.start * columns + index
+                } else {
+                    index / range.len() * columns + range.start + index % range.len()
+                };
+                if let Some(to) = gradient.get_mut(slot) {
+                    *to = number / share;
+                }
+            }
+        }
+        gradients.push(gradient);
+    }
+    Ok(Numbers { value, gradients, uncertainty: 0.0 })
+}
+
+/// Sizes of the dimensions B and T.
+fn batch_lengths(operation: &Operation, inputs: &[(&'static str, Tensor)]) -> Option<Vec<usize>> {
+    inputs.iter().find_map(|(name, tensor)| {
+        let spec = operation.input(name)?;
+        let is_batch = spec.shapes.iter().any(|shape| *shape == ["B", "T"]) && tensor.shape.len() == 2;
+        is_batch.then(|| tensor.shape.clone())
+    })
+}
+
+fn slice(
+    operation: &Operation,
+    name: &str,
+    tensor: &Tensor,
+    axis: usize,
+    range: std::ops::Range<usize>,
+    length: usize,
+) -> Tensor {
+    let spec = operation.input(name);
+    let shape = spec.and_then(|spec| spec.shapes.iter().find(|shape| shape.len() == tensor.shape.len()));
+    let follows = shape.and_then(|shape| shape.get(axis)).is_some_and(|name| *name == ["B", "T"][axis]);
+    if !follows || tensor.shape.get(axis) != Some(&length) {
+        return tensor.clone();
+    }
+    let columns: usize = tensor.shape.iter().skip(1).product();
+    let keeps = |index: usize| {
+        let position = if axis == 0 { index / columns.max(1) } else { index % columns.max(1) };
+        range.contains(&position)
+    };
+    let mut shape = tensor.shape.clone();
+    shape[axis] = range.len();
+    let values = tensor.values.iter().enumerate().filter(|(index, _)| keeps(*index)).map(|(_, value)| *value);
+    Tensor { shape, values: values.collect() }
+}
+
+/// All single changes of a meaning, in the order in which explanations of equal cost are printed.
+pub fn single_changes(meaning: &Meaning, example: &Case) -> Vec<Change> {
+    let operation = meaning.operation;
+    let mut changes: Vec<Change> = Vec::new();
+    changes.extend(
+        operation
+            .dialects
+            .iter()
+            .filter(|dialect| Some(dialect.name) != meaning.dialect)
+            .map(|dialect| Change::Dialect(dialect.name)),
+    );
+    let base = meaning.parameters(example).unwrap_or_default();
+    for (param, value) in operation.params.iter().zip(&base) {
+        changes.extend(param_changes(param.name, param.kind, *value, operation.default_of(param)));
+    }
+    changes.extend(exchanged_params(operation));
+    changes.extend(input_changes(operation, example));
+    changes.extend(Split::ALL.into_iter().map(Change::Parts));
+    changes.push(Change::Unstopped);
+    changes.extend(
+        catalog::operations()
+            .filter(|other| are_interchangeable(operation, other))
+            .map(|other| Change::Operation(other.id)),
+    );
+    changes
+}
+
+fn param_changes(name: &'static str, kind: ParamKind, value: Value, default: Value) -> Vec<Change> {
+    match kind {
+        ParamKind::Choice { names, .. } => names
+            .iter()
+            .filter(|candidate| value != Value::Name(candidate))
+            .map(|candidate| Change::Set(name, Value::Name(candidate)))
+            .collect(),
+        ParamKind::Flag { .. } => vec![Change::Set(name, Value::Flag(value != Value::Flag(true)))],
+        ParamKind::Integer { low, high, .. } => {
+            let Value::Integer(number) = value else { return Vec::new() };
+            [number - 1, number + 1, 0, 1]
+                .into_iter()
+                .filter(|other| *other != number && (low..=high).contains(other))
+                .map(|other| Change::Set(name, Value::Integer(other)))
+                .collect()
+        }
+        ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => {
+            let mut changes = Vec::new();
+            if matches!(kind, ParamKind::OptionalNumber { .. }) && value != Value::None {
+                changes.push(Change::Set(name, Value::None));
+            }
+            if default != value && default != Value::None {
+                changes.push(Change::Set(name, default));
+            }
+            // Round values to which options are often fixed, and common epsilons.
+            for number in [0.0, 1.0, 0.5, 2.0, 3.0, 1e-8, 1e-6, 1e-5, 1e-4] {
+                let other = Value::Number(number);
+                if range.contains(number) && other != value && other != default && is_plausible(default, number) {
+                    changes.push(Change::Set(name, other));
+                }
+            }
+            changes.extend([0.5, 2.0, -1.0].into_iter().map(|factor| Change::Scale(name, factor)));
+            changes
+        }
+    }
+}
+
+/// Epsilons are tried for parameters that are epsilons, and round numbers for those that are not.
+fn is_plausible(default: Value, number: f64) -> bool {
+    let is_small = matches!(default, Value::Number(default) if default.abs() < 1e-2);
+    number == 0.0 || (number < 1e-2) == is_small || matches!(default, Value::Number(0.0))
+}
+
+fn exchanged_params(operation: &'static Operation) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let numeric = |kind: ParamKind| match kind {
+        ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => Some(range.text),
+        _ => None,
+    };
+    for (position, first) in operation.params.iter().enumerate() {
+        for second in operation.params.iter().skip(position + 1) {
+            if numeric(first.kind).is_some() && numeric(second.kind).is_some() {
+                changes.push(Change::ExchangeParams(first.name, second.name));
+            }
+        }
+    }
+    changes
+}
+
+fn input_changes(operation: &'static Operation, example: &Case) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let given: Vec<_> = operation.inputs.iter().filter(|input| example.input(input.name).is_some()).collect();
+    for input in &given {
+        if input.optional && input.domain != Domain::Mask {
+            changes.push(Change::Input(input.name, Edit::Ignored));
+        }
+        let edits: &[Edit] = match input.domain {
+            Domain::Mask if input.optional && input.name != "mask" => &[Edit::Ignored],
+            Domain::Mask => &[Edit::KeepsAll, Edit::DropsLast, Edit::DropsFirst, Edit::KeepsOneMore],
+            Domain::Done | Domain::Index(_) | Domain::Count => &[],
+            Domain::Group => &[Edit::OneGroup, Edit::OwnGroups],
+            _ => &[
+                Edit::Negated,
+                Edit::Zero,
+                Edit::FromNextStep,
+                Edit::FromPreviousStep,
+                Edit::RowMean,
+                Edit::RowMeanPadded,
+                Edit::BatchMean,
+                Edit::Centred,
+                Edit::WhitenedSample,
+                Edit::WhitenedPopulation,
+            ],
+        };
+        changes.extend(edits.iter().map(|edit| Change::Input(input.name, *edit)));
+        if matches!(input.domain, Domain::Advantage | Domain::Reward | Domain::Value | Domain::Real) {
+            changes.push(Change::Mirror(input.name));
+        }
+    }
+    for (position, first) in given.iter().enumerate() {
+        for second in given.iter().skip(position + 1) {
+            let alike = first.domain == second.domain && first.shapes == second.shapes;
+            if alike && is_real(first.domain) {
+                changes.push(Change::ExchangeInputs(first.name, second.name));
+                changes.push(Change::Reflect(first.name, second.name));
+            }
+        }
+    }
+    changes
+}

@@ -1,0 +1,88 @@
+//! The result of `plumbline check`, for people and for programs.
+
+mod json;
+mod text;
+
+use crate::diagnosis::{Diagnosis, Verdict};
+
+pub use json::as_json;
+pub use text::as_text;
+
+/// The result on one operation.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The operation's identifier.
+    pub id: String,
+    /// The dialect that was meant.
+    pub dialect: Option<String>,
+    /// What was found.
+    pub diagnosis: Diagnosis,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The implementation's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The precision that it declared.
+    pub dtype: String,
+    /// The seed of the random cases.
+    pub seed: u64,
+    /// The command that was run, quoted for a shell.
+    pub command: String,
+    /// The operations, in the order of the declaration.
+    pub operations: Vec<Checked>,
+}
+
+impl Report {
+    /// Whether some operation broke.
+    pub fn is_broken(&self) -> bool {
+        self.operations.iter().any(|checked| checked.diagnosis.verdict == Verdict::Broken)
+    }
+
+    /// Whether every operation conforms (to what was declared, or to a dialect).
+    pub fn conforms(&self) -> bool {
+        self.operations
+            .iter()
+            .all(|checked| matches!(checked.diagnosis.verdict, Verdict::Conforms | Verdict::ConformsToDialect(_)))
+    }
+
+    /// The command that repeats one case.
+    pub fn reproduce(&self, checked: &Checked, case: &str) -> String {
+        let dialect = checked.dialect.as_ref().map_or(String::new(), |dialect| format!(" --dialect {dialect}"));
+        format!("plumbline check --op {}{dialect} --seed {} --case {case} -- {}", checked.id, self.seed, self.command)
+    }
+}
+
+/// The verdict in words.
+pub fn words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Conforms => "conforms".into(),
+        Verdict::ConformsToDialect(name) => format!("conforms to dialect {name}"),
+        Verdict::Differs => "differs".into(),
+        Verdict::Broken => "broken".into(),
+        Verdict::NotCompared => "not compared".into(),
+    }
+}
+
+/// Words quoted for a POSIX shell where they need it.
+pub fn shell_quoted(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c));
+        if is_plain { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_quoted;
+
+    #[test]
+    fn commands_are_quoted_for_the_shell() {
+        let words = ["python3", "my adapter.py", "it's", ""].map(String::from);
+        assert_eq!(shell_quoted(&words), r"python3 'my adapter.py' 'it'\''s' ''");
+    }
+}

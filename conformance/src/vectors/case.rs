@@ -1,0 +1,131 @@
+//! One case: named inputs, and the parameters that differ from the implementation's own setting.
+
+use plumbline_core::Error;
+use plumbline_core::spec::{Given, GivenValue, Operation, Params, Value};
+
+use crate::tensor::Tensor;
+
+/// What stands under the mask of a case that probes for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Junk {
+    /// Not a number.
+    Nan,
+    /// Infinity.
+    Infinity,
+    /// A large finite number.
+    Large,
+}
+
+impl Junk {
+    /// The kinds, in the order in which they are probed.
+    pub const ALL: [Junk; 3] = [Junk::Large, Junk::Nan, Junk::Infinity];
+
+    /// The number.
+    pub fn number(self) -> f64 {
+        match self {
+            Junk::Nan => f64::NAN,
+            Junk::Infinity => f64::INFINITY,
+            Junk::Large => 37.0,
+        }
+    }
+
+    /// Its name in case identifiers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Junk::Nan => "nan",
+            Junk::Infinity => "inf",
+            Junk::Large => "large",
+        }
+    }
+}
+
+/// What a case is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Ordinary numbers, chosen or drawn.
+    Regular,
+    /// A row without any unmasked token.
+    EmptyRow,
+    /// Log-ratios far from 0.
+    FarRatio,
+    /// The case `clean` again, with junk under the mask of one input.
+    UnderMask {
+        /// The input that holds the junk.
+        input: &'static str,
+        /// The junk.
+        junk: Junk,
+        /// Position of the same case without it.
+        clean: usize,
+    },
+}
+
+/// One case of an operation.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its identifier within the operation.
+    pub id: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Parameters that differ from the setting that the implementation declared.
+    pub overrides: Vec<(&'static str, Value)>,
+    /// The inputs.
+    pub inputs: Vec<(&'static str, Tensor)>,
+}
+
+impl Case {
+    /// The input of that name.
+    pub fn input(&self, name: &str) -> Option<&Tensor> {
+        self.inputs.iter().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| tensor)
+    }
+
+    /// The numbers of the input of that name, to be changed.
+    pub fn values_mut(&mut self, name: &str) -> Option<&mut Vec<f64>> {
+        self.inputs.iter_mut().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| &mut tensor.values)
+    }
+
+    /// For each slot of an input, whether the mask keeps it: all are kept where the mask has another shape.
+    pub fn kept(&self, input: &str) -> Vec<bool> {
+        let Some(tensor) = self.input(input) else { return Vec::new() };
+        match self.input("mask").filter(|mask| mask.shape == tensor.shape) {
+            Some(mask) => mask.values.iter().map(|value| *value != 0.0).collect(),
+            None => vec![true; tensor.values.len()],
+        }
+    }
+
+    /// Rows and columns of the batch of tokens: the mask's shape, or that of the first input of rank two.
+    pub fn rows_and_columns(&self) -> Option<(usize, usize)> {
+        let mask = self.input("mask").map(|tensor| tensor.shape.as_slice());
+        let first = self.inputs.iter().map(|(_, tensor)| tensor.shape.as_slice()).find(|shape| shape.len() == 2);
+        match mask.filter(|shape| shape.len() == 2).or(first) {
+            Some([rows, columns]) => Some((*rows, *columns)),
+            _ => None,
+        }
+    }
+}
+
+/// Complete parameters by position: the operation's defaults, the dialect's settings, then `layers` in order. Fails
+/// where one is illegal.
+pub fn resolve(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    layers: &[&[(&'static str, Value)]],
+) -> Result<Vec<Value>, Error> {
+    let given: Vec<Given<'_>> = layers
+        .iter()
+        .flat_map(|layer| layer.iter())
+        .map(|(name, value)| Given { name, value: as_given(*value) })
+        .collect();
+    let params = Params::resolve(operation, dialect, &given)?;
+    Ok((0..operation.params.len()).map(|position| params.get(position)).collect())
+}
+
+/// A parameter's value as a caller gives it.
+pub fn as_given(value: Value) -> GivenValue<'static> {
+    match value {
+        Value::None => GivenValue::None,
+        Value::Number(number) => GivenValue::Number(number),
+        Value::Integer(number) => GivenValue::Number(number as f64),
+        Value::Flag(flag) => GivenValue::Flag(flag),
+        Value::Name(name) => GivenValue::Name(name),
+    }
+}

@@ -1,0 +1,447 @@
+//! From an operation's description to its cases.
+//!
+//! Defaults that hide mistakes are avoided: three rows of lengths 1, 2 and 4 (no broadcast fits by accident), lower and
+//! upper bounds that differ, log-ratios on both sides of the clip range and far outside it, advantages of both signs
+//! and 0, no factor that is 1. Junk stands under the mask in cases of its own, one input at a time.
+
+use plumbline_core::num::Dtype;
+use plumbline_core::spec::{Domain, InputSpec, Operation, ParamKind, Range, Shape, Value};
+
+use super::{Case, Junk, Purpose, Random};
+use crate::evaluate::is_real;
+use crate::tensor::{Tensor, round_to};
+
+/// Which inputs and parameters an implementation takes.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// Their names; `None` where it takes whatever the operation has.
+    pub names: Option<Vec<String>>,
+}
+
+impl Taken {
+    /// Whether it takes the input or parameter of that name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.iter().any(|taken| taken == name))
+    }
+}
+
+/// How many seeded random cases are tried beside the chosen ones.
+const RANDOM_CASES: usize = 16;
+/// How often a random case that the operation rejects is drawn again.
+const ATTEMPTS: usize = 8;
+
+/// The cases of an operation. `base` holds the parameters of the implementation's setting by position; `accept` says
+/// whether the operation itself accepts a case; the inputs are rounded to `dtype`, so that both sides compute
+/// from the same numbers.
+pub fn cases_for(
+    operation: &'static Operation,
+    base: &[Value],
+    taken: &Taken,
+    seed: u64,
+    dtype: Dtype,
+    accept: &dyn Fn(&Case) -> bool,
+) -> Vec<Case> {
+    let maker = Maker { operation, base, taken, dtype };
+    let mut random = Random::new(seed, operation.id);
+    let mut cases: Vec<Case> = Vec::new();
+    let keep = |cases: &mut Vec<Case>, case: Case| {
+        let accepted = accept(&case);
+        if accepted {
+            cases.push(case);
+        }
+        accepted
+    };
+
+    // Chosen cases: one for each way in which an input may be shaped, the others in their first shape.
+    let chosen: Vec<Case> = maker
+        .shapings()
+        .into_iter()
+        .enumerate()
+        .map(|(number, shaping)| {
+            let plan = Plan::chosen(&maker, shaping, &[1, 2, 4, 3, 2]);
+            maker.case(format!("chosen-{}", number + 1), Purpose::Regular, &plan, &mut random)
+        })
+        .collect();
+    for case in chosen {
+        keep(&mut cases, case);
+    }
+    let clean_cases = cases.len();
+
+    for (param, names) in maker.taken_choices() {
+        let Some(first) = cases.first().cloned() else { break };
+        for name in names {
+            let mut case = first.clone();
+            case.id = format!("{param}-{name}");
+            case.overrides.retain(|(candidate, _)| *candidate != param);
+            case.overrides.push((param, Value::Name(name)));
+            keep(&mut cases, case);
+        }
+    }
+    if maker.has_mask() {
+        let plan = Plan::chosen(&maker, Vec::new(), &[0, 2, 4, 3, 1]);
+        let case = maker.case("empty-row".into(), Purpose::EmptyRow, &plan, &mut random);
+        keep(&mut cases, case);
+    }
+    if maker.has_log_ratio() {
+        let plan = Plan { far: true, ..Plan::chosen(&maker, Vec::new(), &[1, 2, 4, 3, 2]) };
+        let case = maker.case("far-ratio".into(), Purpose::FarRatio, &plan, &mut random);
+        keep(&mut cases, case);
+    }
+    for number in 1..=RANDOM_CASES {
+        for _ in 0..ATTEMPTS {
+            let plan = Plan::random(&maker, &mut random);
+            let case = maker.case(format!("random-{number}"), Purpose::Regular, &plan, &mut random);
+            if keep(&mut cases, case) {
+                break;
+            }
+        }
+    }
+    // Junk under the mask of one input at a time: beside the first chosen case in which that input has the mask's shape.
+    for input in operation.inputs {
+        let clean = (0..clean_cases).find(|position| {
+            let case = &cases[*position];
+            let shape = case.input("mask").map(|mask| &mask.shape);
+            shape.is_some()
+                && is_real(input.domain)
+                && case.input(input.name).is_some_and(|tensor| Some(&tensor.shape) == shape)
+        });
+        let Some(clean) = clean else { continue };
+        for junk in Junk::ALL {
+            let mut case = cases[clean].clone();
+            case.id = format!("under-mask-{}-{}", input.name, junk.name());
+            case.purpose = Purpose::UnderMask { input: input.name, junk, clean };
+            let kept = case.kept(input.name);
+            for (value, _) in case.values_mut(input.name).into_iter().flatten().zip(kept).filter(|(_, kept)| !kept) {
+                *value = junk.number();
+            }
+            keep(&mut cases, case);
+        }
+    }
+    cases
+}
+
+/// Keep only the case of that name; for one with junk under its mask also the same case without.
+pub fn retain(cases: &mut Vec<Case>, name: &str) {
+    let clean = cases.iter().find(|case| case.id == name).and_then(|case| match case.purpose {
+        Purpose::UnderMask { clean, .. } => cases.get(clean).map(|case| case.id.clone()),
+        _ => None,
+    });
+    cases.retain(|case| case.id == name || Some(&case.id) == clean.as_ref());
+    for case in cases {
+        if let Purpose::UnderMask { clean, .. } = &mut case.purpose {
+            *clean = 0;
+        }
+    }
+}
+
+/// Shapes, lengths and size of the numbers of a case to be made.
+struct Plan {
+    sizes: Vec<(&'static str, usize)>,
+    /// For an input: which of its shapes, where not the first.
+    shaping: Vec<(&'static str, usize)>,
+    /// Unmasked tokens of each row.
+    lengths: Vec<usize>,
+    /// Whether some masked slots lie between unmasked ones.
+    holes: bool,
+    /// Whether the numbers are drawn rather than taken from the chosen patterns.
+    drawn: bool,
+    /// Whether log-ratios are far from 0.
+    far: bool,
+}
+
+impl Plan {
+    fn chosen(maker: &Maker<'_>, shaping: Vec<(&'static str, usize)>, lengths: &[usize]) -> Plan {
+        let rows = if maker.has_groups() { 5 } else { 3 };
+        let others = [3, 4, 5, 2, 6, 7];
+        let mut unnamed = others.iter().cycle();
+        let sizes = maker
+            .dimensions()
+            .into_iter()
+            .map(|name| match name {
+                "B" => (name, rows),
+                "T" => (name, 4),
+                _ => (name, *unnamed.next().unwrap_or(&3)),
+            })
+            .collect();
+        Plan { sizes, shaping, lengths: lengths.to_vec(), holes: false, drawn: false, far: false }
+    }
+
+    fn random(maker: &Maker<'_>, random: &mut Random) -> Plan {
+        let mut sizes = Vec::new();
+        for name in maker.dimensions() {
+            let size = match name {
+                "B" if maker.has_groups() => 4 + random.below(3),
+                "B" | "T" => 2 + random.below(5),
+                _ => 2 + random.below(4),
+            };
+            sizes.push((name, size));
+        }
+        let columns = sizes.iter().find(|(name, _)| *name == "T").map_or(1, |(_, size)| *size);
+        let lengths = (0..8).map(|_| 1 + random.below(columns)).collect();
+        let shapings = maker.shapings();
+        let shaping = shapings.get(random.below(shapings.len())).cloned().unwrap_or_default();
+        Plan { sizes, shaping, lengths, holes: random.below(2) == 0, drawn: true, far: false }
+    }
+
+    fn shape(&self, input: &InputSpec) -> Shape {
+        let pick = self.shaping.iter().find(|(name, _)| *name == input.name).map_or(0, |(_, pick)| *pick);
+        input.shapes.get(pick).copied().unwrap_or(&[])
+    }
+
+    fn size(&self, dimension: &str) -> usize {
+        self.sizes.iter().find(|(name, _)| *name == dimension).map_or(1, |(_, size)| *size)
+    }
+}
+
+/// What cases are made from.
+struct Maker<'a> {
+    operation: &'static Operation,
+    base: &'a [Value],
+    taken: &'a Taken,
+    dtype: Dtype,
+}
+
+impl Maker<'_> {
+    fn inputs(&self) -> impl Iterator<Item = &'static InputSpec> + '_ {
+        self.operation.inputs.iter().filter(|input| !input.optional || self.taken.takes(input.name))
+    }
+
+    fn has_mask(&self) -> bool {
+        self.inputs().any(|input| input.name == "mask" && input.shapes.first().is_some_and(|shape| shape.len() == 2))
+    }
+
+    fn has_groups(&self) -> bool {
+        self.inputs().any(|input| input.domain == Domain::Group)
+    }
+
+    fn has_log_ratio(&self) -> bool {
+        self.inputs().filter(|input| input.domain == Domain::LogProb).count() >= 2
+            || self.inputs().any(|input| input.domain == Domain::LogRatio)
+    }
+
+    fn dimensions(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for name in self.inputs().flat_map(|input| input.shapes.iter()).flat_map(|shape| shape.iter()) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn shapings(&self) -> Vec<Vec<(&'static str, usize)>> {
+        let mut shapings = vec![Vec::new()];
+        for input in self.inputs() {
+            shapings.extend((1..input.shapes.len()).map(|pick| vec![(input.name, pick)]));
+        }
+        shapings
+    }
+
+    fn taken_choices(&self) -> Vec<(&'static str, Vec<&'static str>)> {
+        let params = self.operation.params.iter().zip(self.base);
+        params
+            .filter(|(param, _)| self.is_varied(param.name))
+            .filter_map(|(param, base)| match param.kind {
+                ParamKind::Choice { names, .. } => {
+                    let others = names.iter().copied().filter(|name| *base != Value::Name(name));
+                    Some((param.name, others.collect()))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Only parameters that the implementation says it takes are varied.
+    fn is_varied(&self, name: &str) -> bool {
+        self.taken.names.is_some() && self.taken.takes(name)
+    }
+
+    fn case(&self, id: String, purpose: Purpose, plan: &Plan, random: &mut Random) -> Case {
+        let mut overrides = Vec::new();
+        for (param, base) in self.operation.params.iter().zip(self.base) {
+            if self.is_varied(param.name)
+                && let Some(value) = draw_param(param.kind, *base, plan.drawn, random)
+            {
+                overrides.push((param.name, value));
+            }
+        }
+        let mut inputs: Vec<(&'static str, Tensor)> = Vec::new();
+        let mut log_probs = LogProbs::default();
+        for input in self.inputs() {
+            let shape = plan.shape(input);
+            let sizes: Vec<usize> = shape.iter().map(|name| plan.size(name)).collect();
+            let count = sizes.iter().product();
+            let values = match input.domain {
+                Domain::Mask => self.mask(plan, shape, &sizes, random),
+                Domain::Done => draw(count, |_| f64::from(u8::from(random.below(10) < 3))),
+                Domain::Group => {
+                    let groups = if count < 4 { 1 } else { 2 };
+                    draw(count, |index| (index % groups) as f64)
+                }
+                Domain::Index(dimension) => {
+                    let limit = plan.size(dimension);
+                    draw(count, |_| random.below(limit) as f64)
+                }
+                Domain::Count => draw(count, |_| 1.0 + random.below(4) as f64),
+                Domain::LogProb => log_probs.next(count, self.inputs().filter(is_log_prob).count(), plan, random),
+                domain => self.reals(domain, shape, count, &sizes, plan, random),
+            };
+            let mut tensor = Tensor { shape: sizes, values };
+            tensor.values.iter_mut().for_each(|value| *value = round_to(*value, self.dtype));
+            inputs.push((input.name, tensor));
+        }
+        Case { id, purpose, overrides, inputs }
+    }
+
+    fn mask(&self, plan: &Plan, shape: Shape, sizes: &[usize], random: &mut Random) -> Vec<f64> {
+        let [rows, columns] = sizes else {
+            let count = sizes.iter().product();
+            return draw(count, |slot| f64::from(u8::from(slot == 0 || random.below(4) > 0)));
+        };
+        let is_selection = shape != ["B", "T"];
+        let mut kept = Vec::with_capacity(rows * columns);
+        for row in 0..*rows {
+            let length = if is_selection { *columns } else { plan.lengths[row % plan.lengths.len()].min(*columns) };
+            for column in 0..*columns {
+                let hole = plan.holes && column > 0 && column + 1 < length && random.below(4) == 0;
+                kept.push(f64::from(u8::from(column < length && !hole)));
+            }
+        }
+        kept
+    }
+
+    fn reals(
+        &self,
+        domain: Domain,
+        shape: Shape,
+        count: usize,
+        sizes: &[usize],
+        plan: &Plan,
+        random: &mut Random,
+    ) -> Vec<f64> {
+        let mut values: Vec<f64> = (0..count)
+            .map(|index| match domain {
+                Domain::LogRatio => log_ratio(index, plan, random),
+                Domain::Logit => random.between(-2.5, 2.5),
+                Domain::Advantage if !plan.drawn && index % 7 == 5 => 0.0,
+                Domain::Advantage if index % 2 == 0 => random.between(0.3, 2.1),
+                Domain::Advantage => random.between(-1.9, -0.2),
+                Domain::Reward => random.between(-1.0, 2.0),
+                Domain::Value => random.between(-1.2, 1.6),
+                Domain::Probability => random.between(0.05, 0.95),
+                Domain::Positive => random.between(0.3, 2.4),
+                Domain::NonNegative => random.between(0.0, 2.0),
+                _ => random.between(-2.0, 2.0),
+            })
+            .collect();
+        // A distribution over the last dimension, where that is neither the batch nor time.
+        if domain == Domain::Probability
+            && let (Some(last), Some(name)) = (sizes.last(), shape.last())
+            && !["B", "T"].contains(name)
+            && *last > 0
+        {
+            for row in values.chunks_mut(*last) {
+                let sum: f64 = row.iter().sum();
+                row.iter_mut().for_each(|value| *value /= sum);
+            }
+        }
+        values
+    }
+}
+
+fn draw(count: usize, number: impl FnMut(usize) -> f64) -> Vec<f64> {
+    (0..count).map(number).collect()
+}
+
+fn is_log_prob(input: &&'static InputSpec) -> bool {
+    input.domain == Domain::LogProb
+}
+
+/// Log-probabilities that belong together: the first input's, and the others at chosen distances from it.
+#[derive(Default)]
+struct LogProbs {
+    base: Vec<f64>,
+    distances: Vec<Vec<f64>>,
+    given: usize,
+}
+
+impl LogProbs {
+    fn next(&mut self, count: usize, inputs: usize, plan: &Plan, random: &mut Random) -> Vec<f64> {
+        if self.base.len() != count {
+            // A new family of inputs of this size: the distances first, then a base that keeps all of them below 0.
+            let others = inputs.saturating_sub(1);
+            self.distances = (0..others)
+                .map(|other| {
+                    let scale = if other == 0 { 1.0 } else { 0.7 };
+                    (0..count).map(|index| scale * log_ratio(index + 5 * other, plan, random)).collect()
+                })
+                .collect();
+            self.base = (0..count)
+                .map(|index| {
+                    let highest = self.distances.iter().map(|row| -row[index]).fold(0.0, f64::max);
+                    -highest - random.between(0.1, 2.0)
+                })
+                .collect();
+            self.given = 0;
+            return self.base.clone();
+        }
+        let distances = self.distances.get(self.given);
+        self.given += 1;
+        match distances {
+            Some(distances) => self.base.iter().zip(distances).map(|(base, distance)| base - distance).collect(),
+            None => self.base.iter().map(|base| base - random.between(0.0, 1.0)).collect(),
+        }
+    }
+}
+
+/// Log-ratios inside and outside usual clip ranges, on both sides; for far cases beyond ±20, where libraries clamp.
+fn log_ratio(index: usize, plan: &Plan, random: &mut Random) -> f64 {
+    const NEAR: [f64; 12] = [0.06, -0.55, 0.48, -0.07, 1.4, -1.6, 0.33, -0.31, 2.1, 0.02, -0.13, 0.9];
+    const FAR: [f64; 5] = [12.5, -18.0, 24.0, -23.0, 19.0];
+    let jitter = random.between(-0.01, 0.01);
+    if plan.far && index.is_multiple_of(2) {
+        FAR[index / 2 % FAR.len()] + jitter
+    } else if plan.drawn {
+        let width = [0.15, 0.6, 2.0][random.below(3)];
+        random.between(-width, width)
+    } else {
+        NEAR[index % NEAR.len()] + jitter
+    }
+}
+
+/// A value for a parameter that the implementation takes; `None` to leave it at its setting.
+fn draw_param(kind: ParamKind, base: Value, drawn: bool, random: &mut Random) -> Option<Value> {
+    match (kind, base) {
+        (ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. }, Value::Number(base)) => {
+            Some(Value::Number(near(base, range, random)))
+        }
+        (ParamKind::OptionalNumber { range, .. }, Value::None) if drawn && random.below(2) == 0 => {
+            Some(Value::Number(inside(range, random)))
+        }
+        (ParamKind::Integer { low, high, .. }, Value::Integer(base)) => {
+            Some(Value::Integer((base + random.below(3) as i64).clamp(low, high)))
+        }
+        (ParamKind::Flag { .. }, Value::Flag(_)) if drawn => Some(Value::Flag(random.below(2) == 0)),
+        (ParamKind::Choice { names, .. }, Value::Name(_)) if drawn && random.below(2) == 0 => {
+            names.get(random.below(names.len())).map(|name| Value::Name(name))
+        }
+        _ => None,
+    }
+}
+
+/// A number of the size of `base` that is not `base`; where `base` is 0 or an end of the range, one inside the range.
+fn near(base: f64, range: Range, random: &mut Random) -> f64 {
+    let number = base * random.between(0.6, 1.6);
+    let at_end = base == range.low || base == range.high || base == 0.0;
+    if !at_end && range.contains(number) { number } else { inside(range, random) }
+}
+
+fn inside(range: Range, random: &mut Random) -> f64 {
+    let share = random.between(0.15, 0.9);
+    match (range.low.is_finite(), range.high.is_finite()) {
+        (true, true) => range.low + (range.high - range.low) * share,
+        (true, false) => range.low + 2.5 * share,
+        (false, true) => range.high - 2.5 * share,
+        (false, false) => 2.5 * share,
+    }
+}

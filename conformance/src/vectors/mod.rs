@@ -1,0 +1,10 @@
+//! The inputs that implementations are checked on: small, chosen so that variants differ on them, and seeded random
+//! ones. They are made from an operation's description alone, so every operation of the catalog can be checked.
+
+mod case;
+mod generate;
+mod random;
+
+pub use case::{Case, Junk, Purpose, as_given, resolve};
+pub use generate::{Taken, cases_for, retain};
+pub use random::Random;
