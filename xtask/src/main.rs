@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
 mod book;
+mod coverage;
 mod export_fixtures;
 mod portable;
 mod process;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Everything that must hold before a change lands: format, lints, documentation, no_std builds, all tests.
     Test(test::Arguments),
+    /// What there is of each operation (file, golden cases, gradient check, page) and what is missing.
+    Coverage(coverage::Arguments),
     /// Run the pinned libraries again and show how the golden files differ from what they give.
     ExportFixtures(export_fixtures::Arguments),
     /// Write the formula pages of the book from the catalog.
@@ -35,6 +38,7 @@ enum Command {
 fn main() -> ExitCode {
     let holds = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
+        Command::Coverage(arguments) => coverage::run(&arguments),
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
