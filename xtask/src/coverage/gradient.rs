@@ -9,6 +9,7 @@ use std::fmt;
 use plumbline_conformance::evaluate::{Request, Wanted, evaluate};
 use plumbline_conformance::fixture::{Case, Golden};
 use plumbline_conformance::tensor::Tensor;
+use plumbline_conformance::verify::dialect_of;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Domain, Operation};
 
@@ -81,7 +82,7 @@ fn differences(operation: &Operation, case: &Case, input: &str, gradient: &str) 
         let outputs = Wanted::Named(outputs);
         evaluate(&Request {
             operation: operation.id,
-            dialect: case.dialect.as_deref(),
+            dialect: dialect_of(case),
             dtype: Dtype::F64,
             params: &case.params,
             inputs,
