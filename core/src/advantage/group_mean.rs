@@ -3,7 +3,7 @@
 use super::grouped::{self, GroupOfOne, GroupedRewards, INPUTS, OUTPUTS, Statistics, evaluate_grouped, set};
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Dialect, Family, Operation, ParamSpec, Source, Value, evaluate_with};
+use crate::spec::{Call, Dialect, Family, Operation, Source, Value, evaluate_with};
 
 /// A_i = R_i − mean_g: the centred reward (Dr. GRPO; Liu et al. 2025, §3.1).
 ///
@@ -40,14 +40,6 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     evaluate_grouped(call, |rewards, out| group_mean(rewards, group_of_one, out))
 }
 
-const ALONE: ParamSpec = ParamSpec {
-    kind: crate::spec::ParamKind::Choice {
-        default: GroupOfOne::Zero.name(),
-        names: <GroupOfOne as crate::spec::Choice>::NAMES,
-    },
-    ..grouped::GROUP_OF_ONE
-};
-
 /// This file's catalog entries.
 pub static SPECS: &[Operation] = &[Operation {
     id: "advantage.group_mean",
@@ -64,7 +56,7 @@ pub static SPECS: &[Operation] = &[Operation {
         place: "§3.1",
     }],
     inputs: INPUTS,
-    params: &[ALONE],
+    params: &[grouped::GROUP_OF_ONE_ZERO],
     defaults: &[],
     outputs: OUTPUTS,
     dialects: &[

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::batch::{Groups, Mask};
 use crate::num::{ExactSum, Real};
-use crate::spec::{Call, Choice, Domain, InputSpec, OutputSpec, ParamSpec, Range, choice};
+use crate::spec::{Call, Choice, Domain, InputSpec, OutputSpec, ParamKind, ParamSpec, Range, choice};
 
 choice! {
     /// What a response gets whose group has no other (scored) member, where the statistic needs two.
@@ -253,6 +253,18 @@ fn fill_row<R: Real>(mask: Option<&[u8]>, value: R, slots: &mut [R]) {
     }
 }
 
+/// [`broadcast`] of the numbers that stand at the head of the buffer, one per response: last row first, so that none is
+/// overwritten before it is read.
+pub(super) fn broadcast_in_place<R: Real>(tokens: &mut [R], mask: Mask<'_>) {
+    let shape = mask.shape();
+    for row in (0..shape.rows).rev() {
+        let value = tokens.get(row).copied().unwrap_or(R::zero());
+        if let Some(slots) = tokens.get_mut(row * shape.columns..(row + 1) * shape.columns) {
+            fill_row(mask.row(row), value, slots);
+        }
+    }
+}
+
 /// Evaluate an estimator of one advantage per response and hand out what the caller asked for.
 pub(super) fn evaluate_grouped<R: Real>(
     call: &mut Call<'_, R>,
@@ -268,16 +280,10 @@ pub(super) fn evaluate_grouped<R: Real>(
             broadcast(advantage, mask, tokens)
         }
         (None, Some(tokens)) => {
-            // The head of the buffer holds one number per response until its row is written, last row first.
+            // The head of the buffer holds one number per response until its row is written.
             let Some(head) = tokens.get_mut(..rewards.rows()) else { return Ok(()) };
             estimator(rewards, head)?;
-            let columns = mask.shape().columns;
-            for row in (0..rewards.rows()).rev() {
-                let value = tokens.get(row).copied().unwrap_or(R::zero());
-                if let Some(slots) = tokens.get_mut(row * columns..(row + 1) * columns) {
-                    fill_row(mask.row(row), value, slots);
-                }
-            }
+            broadcast_in_place(tokens, mask);
             Ok(())
         }
         (None, None) => Ok(()),
@@ -302,6 +308,7 @@ pub(super) const TOKEN_ADVANTAGE: OutputSpec = OutputSpec::value(
     &["B", "T"],
     "the same at every token of the response, +0 under the mask (needs `mask`, which has T)",
 );
+pub(super) const MASK_REQUIRED: InputSpec = InputSpec { optional: false, ..InputSpec::MASK };
 pub(super) const INPUTS: &[InputSpec] = &[REWARD, GROUP, SCORED, InputSpec::MASK];
 pub(super) const OUTPUTS: &[OutputSpec] = &[ADVANTAGE, TOKEN_ADVANTAGE];
 
@@ -325,6 +332,10 @@ pub(super) const GROUP_OF_ONE: ParamSpec = ParamSpec::choice(
     GroupOfOne::NAMES,
     "what a response alone in its group gets: an error, 0, or its reward (baseline 0, deviation 1)",
 );
+pub(super) const GROUP_OF_ONE_ZERO: ParamSpec = ParamSpec {
+    kind: ParamKind::Choice { default: GroupOfOne::Zero.name(), names: GroupOfOne::NAMES },
+    ..GROUP_OF_ONE
+};
 pub(super) const fn eps(default: f64) -> ParamSpec {
     ParamSpec::number(
         "eps",

@@ -1,19 +1,35 @@
 //! Advantages and returns: what a token or an action is credited with, from rewards and values.
 
 pub mod batch_std;
+pub mod discounted_return;
 pub mod gae;
+pub mod gdpo;
+pub mod gpg;
 pub mod group_mean;
 pub mod group_mean_std;
 pub mod grouped;
+pub mod opo;
+pub mod optimal_token_baseline;
+pub mod passk;
+pub mod reinforce_plus_plus;
+pub mod remax;
 pub mod rloo;
 pub mod trajectory;
 pub mod whiten;
 
 pub use batch_std::batch_std;
+pub use discounted_return::discounted_return;
 pub use gae::{add_value, gae};
+pub use gdpo::{BatchNormalisation, Gdpo, gdpo};
+pub use gpg::{GpgCount, gpg};
 pub use group_mean::group_mean;
 pub use group_mean_std::{GroupMeanStd, group_mean_std};
 pub use grouped::{Deviation, EpsPlacement, GroupOfOne, GroupedRewards, broadcast};
+pub use opo::opo;
+pub use optimal_token_baseline::{Alignment, TokenBaseline, TokenBaselineInputs, optimal_token_baseline};
+pub use passk::passk;
+pub use reinforce_plus_plus::{ReinforcePlusPlus, reinforce_plus_plus, reinforce_plus_plus_baseline};
+pub use remax::remax;
 pub use rloo::rloo;
 pub use trajectory::{Discount, Trajectories};
 pub use whiten::{Center, Moments, OneToken, Whiten, WhitenSums, whiten, whiten_in_place};
@@ -21,5 +37,19 @@ pub use whiten::{Center, Moments, OneToken, Whiten, WhitenSums, whiten, whiten_i
 use crate::spec::Operation;
 
 /// The operations of this family, file by file.
-pub static OPERATIONS: &[&[Operation]] =
-    &[group_mean_std::SPECS, group_mean::SPECS, batch_std::SPECS, rloo::SPECS, whiten::SPECS, gae::SPECS];
+pub static OPERATIONS: &[&[Operation]] = &[
+    group_mean_std::SPECS,
+    group_mean::SPECS,
+    batch_std::SPECS,
+    rloo::SPECS,
+    opo::SPECS,
+    gpg::SPECS,
+    passk::SPECS,
+    gdpo::SPECS,
+    remax::SPECS,
+    reinforce_plus_plus::SPECS,
+    optimal_token_baseline::SPECS,
+    whiten::SPECS,
+    discounted_return::SPECS,
+    gae::SPECS,
+];

@@ -111,7 +111,7 @@ impl<'a, R: Real> Trajectories<'a, R> {
                 None => Ok(()),
             };
         }
-        if self.truncated.is_some() && value.is_some() {
+        if self.truncated.is_some() {
             for row in 0..shape.rows {
                 let mut open = false;
                 for slot in self.mask.kept(row) {
