@@ -4,6 +4,7 @@ use crate::spec::Operation;
 
 /// The operations of every family, in the order of the book.
 pub static FAMILIES: &[&[&[Operation]]] = &[
+    crate::logits::OPERATIONS,
     crate::kl::OPERATIONS,
     crate::ratio::OPERATIONS,
     crate::surrogate::OPERATIONS,

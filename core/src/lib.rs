@@ -15,6 +15,7 @@ pub mod batch;
 pub mod catalog;
 pub mod error;
 pub mod kl;
+pub mod logits;
 pub mod num;
 pub mod preference;
 pub mod ratio;

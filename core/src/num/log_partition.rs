@@ -1,6 +1,6 @@
 //! The logarithm of a softmax's normaliser, from which every function of a categorical distribution starts.
 
-use super::{Real, tree_sum_map};
+use super::{BLOCK, Real, RowSum};
 
 /// ln Σ e^(zⱼ/τ) of one row of logits, kept in two parts so that log-probabilities do not lose digits at large logits.
 ///
@@ -23,15 +23,28 @@ pub struct LogPartition<R> {
 impl<R: Real> LogPartition<R> {
     /// Of a row at temperature τ > 0; `None` where no logit is above −∞.
     pub fn new(logits: &[R], temperature: R) -> Option<Self> {
-        let mut largest = R::neg_infinity();
-        for logit in logits {
-            largest = logit.larger(largest);
+        let (mut largest, mut position) = (R::neg_infinity(), 0);
+        for (index, logit) in logits.iter().enumerate() {
+            if *logit > largest {
+                (largest, position) = (*logit, index);
+            }
         }
         if largest == R::neg_infinity() {
             return None;
         }
-        let sum = tree_sum_map(logits, |logit| ((*logit - largest) / temperature).exp());
-        Some(LogPartition { largest, log_sum: sum.ln(), temperature })
+        // The largest entry's own term is 1: ln(1 + the others) keeps the digits of a log-probability near 0.
+        let mut others = RowSum::new();
+        for (start, chunk) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
+            let mut block = [R::zero(); BLOCK];
+            for (slot, logit) in block.iter_mut().zip(chunk) {
+                *slot = ((*logit - largest) / temperature).exp();
+            }
+            if let Some(slot) = position.checked_sub(start).and_then(|place| block.get_mut(place)) {
+                *slot = R::zero();
+            }
+            others.push(&block);
+        }
+        Some(LogPartition { largest, log_sum: others.value().ln_1p(), temperature })
     }
 
     /// ln Σ e^(zⱼ/τ).
@@ -59,4 +72,32 @@ impl<R: Real> LogPartition<R> {
 /// ```
 pub fn log_sum_exp<R: Real>(values: &[R]) -> R {
     LogPartition::new(values, R::one()).map_or(R::neg_infinity(), LogPartition::value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn a_log_probability_near_zero_keeps_its_digits() {
+        // ln σ(40) = −e⁻⁴⁰ + …, nearest double −4.248354255291589e-18.
+        let row = [0.0, 40.0f64];
+        let log_prob = LogPartition::new(&row, 1.0).unwrap().log_prob(40.0);
+        assert!((log_prob / -4.248_354_255_291_589e-18 - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn rows_longer_than_a_block_and_extreme_logits() {
+        let mut row = vec![0.0f32; 300];
+        assert_eq!(log_sum_exp(&row), Real::ln(300.0f32));
+        row[299] = 1000.0;
+        let partition = LogPartition::new(&row, 1.0).unwrap();
+        assert_eq!([partition.log_prob(1000.0), partition.log_prob(0.0)], [0.0, -1000.0]);
+        // A temperature that overflows z/τ leaves the log-probabilities right.
+        let partition = LogPartition::new(&[-1000.0f64, 1000.0], 1e-307).unwrap();
+        assert_eq!([partition.log_prob(1000.0), partition.log_prob(-1000.0)], [0.0, f64::NEG_INFINITY]);
+        assert_eq!(LogPartition::new(&[f64::NEG_INFINITY; 2], 1.0), None);
+        assert_eq!(log_sum_exp::<f64>(&[]), f64::NEG_INFINITY);
+    }
 }
