@@ -22,7 +22,7 @@ Inputs arrive as torch tensors when torch has been imported by the time `serve` 
 ``inputs_as="torch" | "numpy" | "list"`` to choose. A function without autograd returns its gradients itself:
 ``{"loss": 0.5, "d_log_prob": [[...]]}``. To leave a case out, raise `Skip` with the reason.
 
-Needs the standard library only. The protocol is described in docs/protocol.md.
+Needs the standard library only. The protocol is described in docs/src/protocol.md.
 """
 
 import inspect

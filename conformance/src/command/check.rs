@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// The program that speaks the protocol (docs/protocol.md), with its arguments.
+    /// The program that speaks the protocol (docs/src/protocol.md), with its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

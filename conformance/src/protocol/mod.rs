@@ -1,6 +1,6 @@
 //! How `plumbline check` talks to an implementation: JSON lines on standard input and output.
 //!
-//! The protocol is described in docs/protocol.md and in the schema `fixtures/schema/plumbline-protocol-1.schema.json`.
+//! The protocol is described in docs/src/protocol.md and in the schema `fixtures/schema/plumbline-protocol-1.schema.json`.
 //! Nothing that an implementation does (crash, hang, garbage, a line without end) does more than end in a [`Break`].
 
 mod lines;
