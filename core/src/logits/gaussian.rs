@@ -38,7 +38,7 @@ pub fn log_prob<R: Real>(action: R, mean: R, log_std: R) -> [R; 4] {
 ///
 /// ```
 /// use plumbline_core::logits::gaussian::entropy;
-/// assert_eq!(entropy(0.0f64), [1.418_938_533_204_672_8, 1.0]);
+/// assert_eq!(entropy(0.0f64), [1.418_938_533_204_672_7, 1.0]);
 /// ```
 #[inline(always)]
 pub fn entropy<R: Real>(log_std: R) -> [R; 2] {
