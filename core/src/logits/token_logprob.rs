@@ -16,14 +16,16 @@ pub fn token_logprob<R: Real>(row: &SoftmaxRow<'_, R>, action: usize) -> R {
     row.logits().get(action).map_or(R::neg_infinity(), |logit| row.log_prob(*logit))
 }
 
-/// Its gradient by the logits, times a cotangent: (1[j = a] − pⱼ)/τ. The action's own entry, 1 − pₐ, is taken from
-/// −expm1(ln pₐ), which keeps its digits where the action is nearly certain.
+/// Its gradient by the logits, times a cotangent: (1[j = a] − pⱼ)/τ; 0 everywhere where the action is excluded, since −∞ stays
+/// −∞. The action's own entry, 1 − pₐ, is taken from −expm1(ln pₐ), which keeps its digits where the action is nearly certain.
 pub fn write_token_logprob_gradient<R: Real>(row: &SoftmaxRow<'_, R>, action: usize, cotangent: R, gradient: &mut [R]) {
-    row.write_gradient(gradient, cotangent, |probability, _| -probability);
-    if let Some((slot, logit)) = gradient.get_mut(action).zip(row.logits().get(action))
-        && *logit != R::neg_infinity()
-    {
-        *slot = cotangent * -row.log_prob(*logit).exp_m1() / row.partition().temperature();
+    let log_prob = match row.logits().get(action) {
+        Some(logit) if *logit != R::neg_infinity() => row.log_prob(*logit),
+        _ => return gradient.fill(R::zero()),
+    };
+    row.write_gradient(gradient, cotangent, |probability, _| R::zero() - probability);
+    if let Some(slot) = gradient.get_mut(action) {
+        *slot = cotangent * (R::zero() - log_prob.exp_m1()) / row.partition().temperature();
     }
 }
 
@@ -76,7 +78,7 @@ pub static SPECS: &[Operation] = &[Operation {
     formula: r"\log\pi(a) = z_a/\tau - \log\sum_k e^{z_k/\tau}",
     gradient: r"c\,(\mathbf 1[j = a] - p_j)/\tau",
     notes: "The temperature divides the logits, not the log-probability. An action whose logit is -inf has log-probability \
-            -inf, and the gradient 0 in its own entry. Equal in verl (`logprobs_from_logits`, which leaves the temperature to \
+            -inf and gradient 0. Equal in verl (`logprobs_from_logits`, which leaves the temperature to \
             its caller) and TRL (`selective_log_softmax`).",
     sources: &[Source {
         title: "Reinforcement Learning: An Introduction, 2nd edition",

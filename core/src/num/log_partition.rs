@@ -23,9 +23,14 @@ pub struct LogPartition<R> {
 impl<R: Real> LogPartition<R> {
     /// Of a row at temperature τ > 0; `None` where no logit is above −∞.
     pub fn new(logits: &[R], temperature: R) -> Option<Self> {
+        Self::of_kept(logits, temperature, |_| true)
+    }
+
+    /// The same over the entries whose logit `keep` keeps.
+    pub fn of_kept(logits: &[R], temperature: R, keep: impl Fn(R) -> bool) -> Option<Self> {
         let (mut largest, mut position) = (R::neg_infinity(), 0);
         for (index, logit) in logits.iter().enumerate() {
-            if *logit > largest {
+            if *logit > largest && keep(*logit) {
                 (largest, position) = (*logit, index);
             }
         }
@@ -37,7 +42,7 @@ impl<R: Real> LogPartition<R> {
         for (start, chunk) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
             let mut block = [R::zero(); BLOCK];
             for (slot, logit) in block.iter_mut().zip(chunk) {
-                *slot = ((*logit - largest) / temperature).exp();
+                *slot = if keep(*logit) { ((*logit - largest) / temperature).exp() } else { R::zero() };
             }
             if let Some(slot) = position.checked_sub(start).and_then(|place| block.get_mut(place)) {
                 *slot = R::zero();
