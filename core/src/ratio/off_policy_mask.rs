@@ -4,7 +4,9 @@ use crate::Error;
 use crate::num::Real;
 use crate::ratio::inputs::{LOG_PROB, ROLLOUT_LOG_PROB, at, pair};
 use crate::ratio::sequence::{mean_log_ratio, row_log_ratio_sum};
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_with};
+use crate::spec::{
+    Call, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_with,
+};
 
 /// Whether a response (or token) is kept: its advantage is not negative, or its mean KL is at most the threshold.
 ///
@@ -50,7 +52,7 @@ pub static SPECS: &[Operation] = &[Operation {
     gradient: "",
     notes: "The policy that drew the tokens is the inference engine's; where its log-probabilities are missing, π_old takes \
             its place. Masked terms leave the loss, its denominator stays. The KL is the k1 estimate and may be negative. \
-            No dialects: TRL computes the same; it lets a token without an engine log-probability (NaN) count as 0, here \
+            TRL computes the same, but lets a token without an engine log-probability (NaN) count as 0, here \
             it must be masked.",
     sources: &[Source {
         title: "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
@@ -80,7 +82,10 @@ pub static SPECS: &[Operation] = &[Operation {
         OutputSpec::value("keep", &["B", "T"], "the new mask: 1 where the token is kept"),
         OutputSpec::value("mean_kl", &["B"], "mean log π_rollout − log π_θ of each response (nats per token)"),
     ],
-    dialects: &[],
+    dialects: &[
+        Dialect { name: "paper", note: "as the formula", settings: &[] },
+        Dialect { name: "trl-1.16", note: "the threshold has no default", settings: &[] },
+    ],
     evaluate: evaluate_with!(evaluate),
 }];
 
