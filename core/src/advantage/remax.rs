@@ -5,7 +5,7 @@ use super::trajectory::{Discount, REWARD, Trajectories, at};
 use crate::Error;
 use crate::batch::Mask;
 use crate::num::Real;
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
 
 /// A_it = Σ_{s≥t} r_is − b_i, with b_i the reward of the greedy response to the same prompt (ReMax; Li et al. 2023, §3.2).
 ///
@@ -91,7 +91,7 @@ pub static SPECS: &[Operation] = &[Operation {
         OutputSpec::value("advantage", &["B", "T"], "advantage of each token; +0 under the mask"),
         OutputSpec::value("returns", &["B", "T"], "reward-to-go of each token; +0 under the mask"),
     ],
-    dialects: &[],
+    dialects: &[Dialect { name: "verl-0.9", note: "the formula", settings: &[] }],
     evaluate: evaluate_with!(evaluate),
 }];
 
