@@ -11,6 +11,7 @@ pub static FAMILIES: &[&[&[Operation]]] = &[
     crate::reduce::OPERATIONS,
     crate::advantage::OPERATIONS,
     crate::preference::OPERATIONS,
+    crate::objective::OPERATIONS,
 ];
 
 /// All operations.

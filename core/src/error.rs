@@ -11,6 +11,11 @@ pub enum Error {
         /// The input's name.
         argument: &'static str,
     },
+    /// An output that the operation also works in was not asked for.
+    MissingWorkspace {
+        /// The output's name.
+        argument: &'static str,
+    },
     /// An input, parameter or output was given that the operation does not have.
     UnknownArgument {
         /// Position of the unknown name in the caller's list.
@@ -114,6 +119,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Error::MissingInput { argument } => write!(f, "`{argument}` is required but was not given"),
+            Error::MissingWorkspace { argument } => {
+                write!(f, "the output `{argument}` must be asked for: the operation works in it")
+            }
             Error::UnknownArgument { position } => write!(f, "argument {position} is not one that the operation has"),
             Error::WrongKind { argument, expected } => write!(f, "`{argument}` must be {expected}"),
             Error::LengthMismatch { argument, expected, got } => {

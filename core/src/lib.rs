@@ -17,6 +17,7 @@ pub mod error;
 pub mod kl;
 pub mod logits;
 pub mod num;
+pub mod objective;
 pub mod preference;
 pub mod ratio;
 pub mod reduce;

@@ -15,7 +15,8 @@ pub mod sapo;
 mod term;
 pub mod vespo;
 
-pub use term::{ClipRange, Term};
+pub(crate) use term::{CLIP_BOUNDS, CLIP_RATIO_C, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, RATIO_MAX, product};
+pub use term::{ClipBounds, ClipRange, Term};
 
 use crate::spec::Operation;
 

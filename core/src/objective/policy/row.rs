@@ -1,0 +1,639 @@
+//! The pass over the rows of a batch.
+
+use super::batch::{PolicyBatch, PolicyOutputs, Spread};
+use super::block::{Block, Lane, all_finite, load, load_kept, part, store};
+use super::partial::PolicyPartial;
+use super::surrogate::{GradientPath, Surrogate};
+use super::{EntropyAggregation, KlTerm, KlWeight, PolicyObjective, RatioLevel};
+use crate::Error;
+use crate::batch::row_of;
+use crate::kl::estimator::KlEstimator;
+use crate::num::{BLOCK, Real, RowSum};
+use crate::reduce::Totals;
+use crate::surrogate::gmpo::one_sided_clip;
+use crate::surrogate::product;
+
+/// Add a batch's rows to `partial` and write its outputs.
+pub(super) fn accumulate<R: Real>(
+    objective: &PolicyObjective<R>,
+    batch: &PolicyBatch<'_, R>,
+    totals: &Totals,
+    divisor: R,
+    outputs: &mut PolicyOutputs<'_, R>,
+    partial: &mut PolicyPartial<R>,
+) -> Result<(), Error> {
+    let shape = batch.mask.shape();
+    let mut block = Block::new();
+    let entropy_weight = entropy_weight(objective, batch, totals);
+    for row in 0..shape.rows {
+        let length = batch.mask.length(row);
+        let mut out = RowOutputs::of(outputs, row, shape.columns);
+        if length == 0 {
+            out.clear();
+            continue;
+        }
+        let row_divisor = objective.reduction.row_divisor(row, length, &batch.mask, batch.groups);
+        let view = RowView::of(batch, row, length, shape.columns)?;
+        let mut pass = RowPass {
+            objective,
+            row: view,
+            block: &mut block,
+            weight: objective.reduction.scale() / divisor / row_divisor,
+            entropy_weight,
+            sums: RowSums::new(),
+        };
+        pass.run(&mut out, partial)?;
+        let sums = pass.sums;
+        partial.tokens += length;
+        partial.policy.add(sums.policy.value() / row_divisor);
+        if objective.kl.is_some() {
+            partial.kl.add(sums.kl.value() / row_divisor);
+        }
+        if let Some(entropy) = objective.entropy {
+            partial.entropy.add(match entropy.aggregation {
+                EntropyAggregation::Same => sums.entropy.value() / row_divisor,
+                EntropyAggregation::TokenMean | EntropyAggregation::KeptTokenMean => sums.entropy.value(),
+            });
+        }
+        partial.approx_kl_k1.add(sums.k1.value());
+        partial.approx_kl_k3.add(sums.k3.value());
+        partial.ratio.add(sums.ratio.value());
+    }
+    Ok(())
+}
+
+/// The weight of a token's entropy where it is averaged over tokens; `None` where it follows the loss.
+fn entropy_weight<R: Real>(objective: &PolicyObjective<R>, batch: &PolicyBatch<'_, R>, totals: &Totals) -> Option<R> {
+    let tokens = match objective.entropy?.aggregation {
+        EntropyAggregation::Same => return None,
+        EntropyAggregation::TokenMean => totals.tokens,
+        EntropyAggregation::KeptTokenMean => match batch.keep {
+            Some(keep) => {
+                keep.iter().enumerate().filter(|(slot, byte)| **byte != 0 && batch.mask.keeps(*slot)).count().max(1)
+            }
+            None => totals.tokens,
+        },
+    };
+    Some(objective.reduction.scale() / R::from_count(tokens))
+}
+
+/// One row of the outputs.
+struct RowOutputs<'o, R> {
+    d_log_prob: Option<&'o mut [R]>,
+    d_entropy: Option<&'o mut [R]>,
+    token_loss: Option<&'o mut [R]>,
+    token_weight: Option<&'o mut [R]>,
+}
+
+impl<'o, R: Real> RowOutputs<'o, R> {
+    fn of(outputs: &'o mut PolicyOutputs<'_, R>, row: usize, columns: usize) -> Self {
+        let range = row * columns..(row + 1) * columns;
+        let cut = |buffer: &'o mut Option<&mut [R]>| buffer.as_deref_mut().and_then(|b| b.get_mut(range.clone()));
+        RowOutputs {
+            d_log_prob: cut(&mut outputs.d_log_prob),
+            d_entropy: cut(&mut outputs.d_entropy),
+            token_loss: cut(&mut outputs.token_loss),
+            token_weight: cut(&mut outputs.token_weight),
+        }
+    }
+
+    fn clear(&mut self) {
+        for buffer in [&mut self.d_log_prob, &mut self.d_entropy, &mut self.token_loss, &mut self.token_weight]
+            .into_iter()
+            .flatten()
+        {
+            buffer.fill(R::zero());
+        }
+    }
+}
+
+/// One row of the inputs.
+#[derive(Clone, Copy)]
+struct RowView<'a, R> {
+    row: usize,
+    columns: usize,
+    length: usize,
+    mask: Option<&'a [u8]>,
+    log_prob: &'a [R],
+    old_log_prob: Option<&'a [R]>,
+    ref_log_prob: Option<&'a [R]>,
+    entropy: Option<&'a [R]>,
+    advantage: RowSpread<'a, R>,
+    importance_weight: Option<RowSpread<'a, R>>,
+    keep: Option<&'a [u8]>,
+    selected: Option<&'a [u8]>,
+}
+
+#[derive(Clone, Copy)]
+enum RowSpread<'a, R> {
+    Tokens(&'a [R]),
+    Whole(R),
+}
+
+impl<'a, R: Real> RowSpread<'a, R> {
+    fn of(spread: Spread<'a, R>, argument: &'static str, row: usize, columns: usize) -> Result<Self, Error> {
+        match spread {
+            Spread::PerToken(values) => Ok(RowSpread::Tokens(row_of(values, columns, row))),
+            Spread::PerRow(values) => {
+                let value = values.get(row).copied().unwrap_or(R::zero());
+                if value.is_finite() {
+                    Ok(RowSpread::Whole(value))
+                } else {
+                    Err(Error::NonFinite { argument, index: row })
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn load(&self, lane: &mut Lane<R>, start: usize, kept: &Lane<bool>) {
+        match self {
+            RowSpread::Tokens(values) => load(lane, part(values, start), kept),
+            RowSpread::Whole(value) => {
+                for (slot, kept) in lane.iter_mut().zip(kept) {
+                    *slot = if *kept { *value } else { R::zero() };
+                }
+            }
+        }
+    }
+}
+
+impl<'a, R: Real> RowView<'a, R> {
+    fn of(batch: &PolicyBatch<'a, R>, row: usize, length: usize, columns: usize) -> Result<Self, Error> {
+        let of = |values: &'a [R]| row_of(values, columns, row);
+        let weight = match batch.importance_weight {
+            Some(weight) => Some(RowSpread::of(weight, "importance_weight", row, columns)?),
+            None => None,
+        };
+        Ok(RowView {
+            row,
+            columns,
+            length,
+            mask: batch.mask.row(row),
+            log_prob: of(batch.log_prob),
+            old_log_prob: batch.old_log_prob.map(of),
+            ref_log_prob: batch.ref_log_prob.map(of),
+            entropy: batch.entropy.map(of),
+            advantage: RowSpread::of(batch.advantage, "advantage", row, columns)?,
+            importance_weight: weight,
+            keep: batch.keep.map(|bytes| row_of(bytes, columns, row)),
+            selected: batch.selected.map(|bytes| row_of(bytes, columns, row)),
+        })
+    }
+
+    /// The error for the first non-finite token of a lane that failed the check.
+    #[cold]
+    fn non_finite(&self, argument: &'static str, start: usize, lane: &Lane<R>) -> Error {
+        let offset = lane.iter().position(|value| !value.is_finite()).unwrap_or(0);
+        Error::NonFinite { argument, index: self.row * self.columns + start + offset }
+    }
+
+    #[inline(always)]
+    fn load_checked(
+        &self,
+        argument: &'static str,
+        lane: &mut Lane<R>,
+        from: &[R],
+        start: usize,
+        kept: &Lane<bool>,
+    ) -> Result<(), Error> {
+        load(lane, part(from, start), kept);
+        if all_finite(lane) { Ok(()) } else { Err(self.non_finite(argument, start, lane)) }
+    }
+
+    #[inline(always)]
+    fn spread_checked(
+        &self,
+        argument: &'static str,
+        lane: &mut Lane<R>,
+        from: &RowSpread<'_, R>,
+        start: usize,
+        kept: &Lane<bool>,
+    ) -> Result<(), Error> {
+        from.load(lane, start, kept);
+        if all_finite(lane) { Ok(()) } else { Err(self.non_finite(argument, start, lane)) }
+    }
+}
+
+/// The sums of one row.
+#[derive(Clone, Copy)]
+struct RowSums<R> {
+    policy: RowSum<R>,
+    kl: RowSum<R>,
+    entropy: RowSum<R>,
+    k1: RowSum<R>,
+    k3: RowSum<R>,
+    ratio: RowSum<R>,
+    /// Σ of derivatives by the response's log-ratio.
+    spread: RowSum<R>,
+}
+
+impl<R: Real> RowSums<R> {
+    fn new() -> Self {
+        let sum = RowSum::new();
+        RowSums { policy: sum, kl: sum, entropy: sum, k1: sum, k3: sum, ratio: sum, spread: sum }
+    }
+}
+
+/// The ratio that a whole response shares.
+#[derive(Clone, Copy)]
+struct SequenceRatio<R> {
+    log_ratio: R,
+    ratio: R,
+    /// Whether the limit of the log-ratio stopped the gradient.
+    limited: bool,
+    /// The mean advantage (GMPO).
+    advantage: R,
+    /// ∂(log-ratio of the response)/∂(log-ratio of a token).
+    share: R,
+}
+
+struct RowPass<'p, 'a, R> {
+    objective: &'p PolicyObjective<R>,
+    row: RowView<'a, R>,
+    block: &'p mut Block<R>,
+    weight: R,
+    entropy_weight: Option<R>,
+    sums: RowSums<R>,
+}
+
+impl<R: Real> RowPass<'_, '_, R> {
+    fn run(&mut self, out: &mut RowOutputs<'_, R>, partial: &mut PolicyPartial<R>) -> Result<(), Error> {
+        let objective = self.objective;
+        let gmpo = matches!(objective.surrogate, Surrogate::Gmpo { .. });
+        let sequence = if objective.ratio_level == RatioLevel::Token && !gmpo {
+            None
+        } else {
+            Some(self.sequence_ratio(partial)?)
+        };
+        let spreads = sequence.is_some() && objective.ratio_level != RatioLevel::SequenceToken;
+        let mut start = 0;
+        while start < self.row.columns {
+            self.load(start)?;
+            self.ratios(sequence.as_ref());
+            self.count_ratios(partial);
+            objective.surrogate.apply(self.block, partial);
+            self.stop_limited(sequence.as_ref());
+            self.weigh(start, partial)?;
+            self.estimate_kl(start)?;
+            self.load_entropy(start)?;
+            self.add_up(spreads);
+            self.write(start, spreads, out);
+            start += BLOCK;
+        }
+        if spreads && let (Some(sequence), Some(gradient)) = (sequence, out.d_log_prob.as_deref_mut()) {
+            self.spread(&sequence, gradient)?;
+        }
+        Ok(())
+    }
+
+    /// log π, log π_old and A of the next block.
+    #[inline(always)]
+    fn load(&mut self, start: usize) -> Result<(), Error> {
+        self.load_log_ratio(start)?;
+        let block = &mut *self.block;
+        self.row.spread_checked("advantage", &mut block.advantage, &self.row.advantage, start, &block.kept)?;
+        match self.row.selected {
+            Some(bytes) => load_kept(&mut block.selected, Some(part(bytes, start)), 0),
+            None => block.selected = [false; BLOCK],
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn load_log_ratio(&mut self, start: usize) -> Result<(), Error> {
+        let block = &mut *self.block;
+        let row = &self.row;
+        load_kept(&mut block.kept, row.mask.map(|bytes| part(bytes, start)), row.columns - start);
+        row.load_checked("log_prob", &mut block.log_prob, row.log_prob, start, &block.kept)?;
+        match row.old_log_prob {
+            Some(old) => {
+                row.load_checked("old_log_prob", &mut block.scratch, old, start, &block.kept)?;
+                for ((slot, new), old) in block.token_log_ratio.iter_mut().zip(&block.log_prob).zip(&block.scratch) {
+                    *slot = *new - *old;
+                }
+            }
+            None => block.token_log_ratio = [R::zero(); BLOCK],
+        }
+        Ok(())
+    }
+
+    /// The response's own log-ratio: a sum over its tokens, divided by its length unless it is a product.
+    fn sequence_ratio(&mut self, partial: &mut PolicyPartial<R>) -> Result<SequenceRatio<R>, Error> {
+        let objective = self.objective;
+        let (limit, zero) = (objective.token_log_ratio_clamp, R::zero());
+        let (mut log_ratios, mut advantages) = (RowSum::new(), RowSum::new());
+        let mut start = 0;
+        while start < self.row.columns {
+            self.load(start)?;
+            let block = &mut *self.block;
+            match objective.surrogate {
+                Surrogate::Gmpo { low, high } => {
+                    for ((slot, x), advantage) in
+                        block.scratch.iter_mut().zip(&block.token_log_ratio).zip(&block.advantage)
+                    {
+                        let (clipped, passes) = one_sided_clip(*x, *advantage, low, high);
+                        *slot = clipped;
+                        let (cut_high, cut_low) = (!passes & (*advantage > zero), !passes & (*advantage < zero));
+                        partial.clipped += usize::from(cut_high | cut_low);
+                        partial.clipped_high += usize::from(cut_high);
+                        partial.clipped_low += usize::from(cut_low);
+                    }
+                    advantages.push(&block.advantage);
+                }
+                _ => {
+                    for (slot, x) in block.scratch.iter_mut().zip(&block.token_log_ratio) {
+                        *slot = x.clip(zero - limit, limit);
+                    }
+                }
+            }
+            log_ratios.push(&block.scratch);
+            if let (Surrogate::Vespo { .. }, Some(weights)) = (objective.surrogate, &self.row.importance_weight) {
+                let (low, high) = objective.log_ratio_range;
+                self.row.spread_checked("importance_weight", &mut block.scratch, weights, start, &block.kept)?;
+                for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
+                    *slot = if *kept { slot.ln().clip(low, high) } else { R::zero() };
+                }
+                log_ratios.push(&block.scratch);
+            }
+            start += BLOCK;
+        }
+        let length = R::from_count(self.row.length) + objective.ratio_length_eps;
+        let share = if objective.ratio_level == RatioLevel::SequenceProduct { R::one() } else { R::one() / length };
+        let sum = log_ratios.value();
+        let raw = if objective.ratio_level == RatioLevel::SequenceProduct { sum } else { sum / length };
+        let (low, high) = objective.log_ratio_range;
+        let log_ratio = raw.clip(low, high);
+        Ok(SequenceRatio {
+            log_ratio,
+            ratio: log_ratio.exp(),
+            limited: raw < low || raw > high,
+            advantage: advantages.value() / length,
+            share,
+        })
+    }
+
+    #[inline(always)]
+    fn ratios(&mut self, sequence: Option<&SequenceRatio<R>>) {
+        let block = &mut *self.block;
+        match sequence {
+            Some(sequence) => {
+                block.log_ratio = [sequence.log_ratio; BLOCK];
+                block.ratio = [sequence.ratio; BLOCK];
+                if matches!(self.objective.surrogate, Surrogate::Gmpo { .. }) {
+                    block.advantage = [sequence.advantage; BLOCK];
+                }
+            }
+            None => {
+                let (low, high) = self.objective.log_ratio_range;
+                for (slot, x) in block.log_ratio.iter_mut().zip(&block.token_log_ratio) {
+                    *slot = x.clip(low, high);
+                }
+                for (slot, x) in block.ratio.iter_mut().zip(&block.log_ratio) {
+                    *slot = x.exp();
+                }
+            }
+        }
+    }
+
+    /// Approximate KL and the extremes of the ratio.
+    #[inline(always)]
+    fn count_ratios(&mut self, partial: &mut PolicyPartial<R>) {
+        let block = &mut *self.block;
+        let (zero, one) = (R::zero(), R::one());
+        let (mut smallest, mut largest) = (partial.ratio_min, partial.ratio_max);
+        for ((slot, ratio), kept) in block.scratch.iter_mut().zip(&block.ratio).zip(&block.kept) {
+            *slot = if *kept { *ratio } else { zero };
+            smallest = (if *kept { *ratio } else { smallest }).smaller(smallest);
+            largest = (*slot).larger(largest);
+        }
+        partial.ratio_min = smallest;
+        partial.ratio_max = largest;
+        self.sums.ratio.push(&block.scratch);
+        let at_token_level = self.objective.ratio_level == RatioLevel::Token
+            && !matches!(self.objective.surrogate, Surrogate::Gmpo { .. });
+        if at_token_level {
+            for ((slot, ratio), x) in block.scratch.iter_mut().zip(&block.ratio).zip(&block.log_ratio) {
+                *slot = (*ratio - one) - *x;
+            }
+        } else {
+            for (slot, x) in block.scratch.iter_mut().zip(&block.token_log_ratio) {
+                *slot = (x.exp() - one) - *x;
+            }
+        }
+        self.sums.k3.push(&block.scratch);
+        let log_ratios = if at_token_level { &block.log_ratio } else { &block.token_log_ratio };
+        for (slot, x) in block.scratch.iter_mut().zip(log_ratios) {
+            *slot = zero - *x;
+        }
+        self.sums.k1.push(&block.scratch);
+    }
+
+    /// Outside its limits the log-ratio is a constant: no gradient passes.
+    #[inline(always)]
+    fn stop_limited(&mut self, sequence: Option<&SequenceRatio<R>>) {
+        if self.objective.surrogate.gradient_path() == GradientPath::LogProb {
+            return;
+        }
+        let block = &mut *self.block;
+        match sequence {
+            Some(sequence) if sequence.limited => block.derivative = [R::zero(); BLOCK],
+            Some(_) => {}
+            None => {
+                let (low, high) = self.objective.log_ratio_range;
+                for (slot, x) in block.derivative.iter_mut().zip(&block.token_log_ratio) {
+                    *slot = if (*x < low) | (*x > high) { R::zero() } else { *slot };
+                }
+            }
+        }
+    }
+
+    /// Importance weights and `keep`.
+    #[inline(always)]
+    fn weigh(&mut self, start: usize, partial: &mut PolicyPartial<R>) -> Result<(), Error> {
+        let block = &mut *self.block;
+        if let Some(weights) = &self.row.importance_weight
+            && !matches!(self.objective.surrogate, Surrogate::Vespo { .. })
+        {
+            self.row.spread_checked("importance_weight", &mut block.scratch, weights, start, &block.kept)?;
+            for ((loss, derivative), weight) in
+                block.loss.iter_mut().zip(block.derivative.iter_mut()).zip(&block.scratch)
+            {
+                *loss = product(*loss, *weight);
+                *derivative = product(*derivative, *weight);
+            }
+        }
+        match self.row.keep {
+            Some(keep) => {
+                let mut kept_tokens = 0;
+                for (((loss, derivative), byte), kept) in
+                    block.loss.iter_mut().zip(block.derivative.iter_mut()).zip(part(keep, start)).zip(&block.kept)
+                {
+                    kept_tokens += usize::from(*kept && *byte != 0);
+                    *loss = if *byte != 0 { *loss } else { R::zero() };
+                    *derivative = if *byte != 0 { *derivative } else { R::zero() };
+                }
+                partial.kept_tokens += kept_tokens;
+            }
+            None => partial.kept_tokens += block.kept.iter().filter(|kept| **kept).count(),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn estimate_kl(&mut self, start: usize) -> Result<(), Error> {
+        let (Some(kl), Some(reference)) = (self.objective.kl, self.row.ref_log_prob) else { return Ok(()) };
+        let block = &mut *self.block;
+        self.row.load_checked("ref_log_prob", &mut block.scratch, reference, start, &block.kept)?;
+        // k3 is by far the commonest: it gets a loop of its own, in which the choice is a constant.
+        match kl.estimator {
+            KlEstimator::K3 => estimate_each(block, &KlTerm { estimator: KlEstimator::K3, ..kl }),
+            _ => estimate_each(block, &kl),
+        }
+        if kl.weight != KlWeight::None {
+            for ((value, slope), ratio) in block.kl.iter_mut().zip(block.d_kl.iter_mut()).zip(&block.ratio) {
+                *value = product(*value, *ratio);
+                *slope = product(*slope, *ratio);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn load_entropy(&mut self, start: usize) -> Result<(), Error> {
+        let (Some(term), Some(entropy)) = (self.objective.entropy, self.row.entropy) else { return Ok(()) };
+        let block = &mut *self.block;
+        self.row.load_checked("entropy", &mut block.entropy, entropy, start, &block.kept)?;
+        if let (EntropyAggregation::KeptTokenMean, Some(keep)) = (term.aggregation, self.row.keep) {
+            for (slot, byte) in block.entropy.iter_mut().zip(part(keep, start)) {
+                *slot = if *byte != 0 { *slot } else { R::zero() };
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn add_up(&mut self, spreads: bool) {
+        let block = &mut *self.block;
+        self.sums.policy.push(&block.loss);
+        if self.objective.kl.is_some() {
+            self.sums.kl.push(&block.kl);
+        }
+        if self.objective.entropy.is_some() {
+            self.sums.entropy.push(&block.entropy);
+        }
+        if spreads {
+            let by_ratio = self.objective.surrogate.gradient_path() == GradientPath::Ratio;
+            let kl = self.kl_through_ratio();
+            for ((slot, derivative), value) in
+                self.block.scratch.iter_mut().zip(&self.block.derivative).zip(&self.block.kl)
+            {
+                let policy = if by_ratio { *derivative } else { R::zero() };
+                *slot = policy + kl.map_or(R::zero(), |coefficient| coefficient * *value);
+            }
+            self.sums.spread.push(&self.block.scratch);
+        }
+    }
+
+    /// β where the KL term's gradient also flows through the ratio.
+    #[inline(always)]
+    fn kl_through_ratio(&self) -> Option<R> {
+        self.objective.kl.filter(|kl| kl.weight == KlWeight::Ratio).map(|kl| kl.coefficient)
+    }
+
+    #[inline(always)]
+    fn write(&mut self, start: usize, spreads: bool, out: &mut RowOutputs<'_, R>) {
+        let objective = self.objective;
+        let zero = R::zero();
+        let block = &mut *self.block;
+        if let Some(gradient) = out.d_log_prob.as_deref_mut() {
+            let through_ratio = objective.surrogate.gradient_path() == GradientPath::Ratio;
+            let own = !(spreads && through_ratio);
+            for (slot, derivative) in block.scratch.iter_mut().zip(&block.derivative) {
+                *slot = if own { *derivative } else { zero };
+            }
+            if let Some(kl) = objective.kl {
+                let flows = kl.weight == KlWeight::Ratio && !spreads;
+                for ((slot, slope), value) in block.scratch.iter_mut().zip(&block.d_kl).zip(&block.kl) {
+                    let slope = if flows { *slope + *value } else { *slope };
+                    *slot += kl.coefficient * slope;
+                }
+            }
+            for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
+                // +0 under the mask, and −0 nowhere.
+                *slot = if *kept { product(*slot, self.weight) } else { zero };
+            }
+            store(gradient, start, &block.scratch);
+        }
+        if let Some(token_loss) = out.token_loss.as_deref_mut() {
+            block.scratch = block.loss;
+            if let Some(kl) = objective.kl {
+                for (slot, value) in block.scratch.iter_mut().zip(&block.kl) {
+                    *slot += kl.coefficient * *value;
+                }
+            }
+            if let Some(entropy) = objective.entropy
+                && entropy.aggregation == EntropyAggregation::Same
+            {
+                for (slot, value) in block.scratch.iter_mut().zip(&block.entropy) {
+                    *slot -= entropy.coefficient * *value;
+                }
+            }
+            store(token_loss, start, &block.scratch);
+        }
+        if let Some(weights) = out.token_weight.as_deref_mut() {
+            for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
+                *slot = if *kept { self.weight } else { zero };
+            }
+            store(weights, start, &block.scratch);
+        }
+        if let Some(d_entropy) = out.d_entropy.as_deref_mut() {
+            let coefficient = objective.entropy.map_or(zero, |entropy| entropy.coefficient);
+            let slope = zero - coefficient * self.entropy_weight.unwrap_or(self.weight);
+            let only_kept = objective.entropy.is_some_and(|e| e.aggregation == EntropyAggregation::KeptTokenMean);
+            for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
+                *slot = if *kept { slope } else { zero };
+            }
+            if let (true, Some(keep)) = (only_kept, self.row.keep) {
+                for (slot, byte) in block.scratch.iter_mut().zip(part(keep, start)) {
+                    *slot = if *byte != 0 { *slot } else { zero };
+                }
+            }
+            store(d_entropy, start, &block.scratch);
+        }
+    }
+
+    /// Add each token's share of the response's derivative.
+    fn spread(&mut self, sequence: &SequenceRatio<R>, gradient: &mut [R]) -> Result<(), Error> {
+        let each = product(self.sums.spread.value(), self.weight) * sequence.share;
+        let limit = self.objective.token_log_ratio_clamp;
+        let mut start = 0;
+        while start < self.row.columns {
+            self.load(start)?;
+            let block = &*self.block;
+            let tokens = block.token_log_ratio.iter().zip(&block.advantage).zip(&block.kept);
+            let slots = gradient.get_mut(start..).unwrap_or(&mut []);
+            for (slot, ((x, advantage), kept)) in slots.iter_mut().zip(tokens) {
+                let passes = match self.objective.surrogate {
+                    Surrogate::Gmpo { low, high } => one_sided_clip(*x, *advantage, low, high).1,
+                    _ => x.abs() <= limit,
+                };
+                if *kept && passes {
+                    *slot += each;
+                }
+            }
+            start += BLOCK;
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+fn estimate_each<R: Real>(block: &mut Block<R>, kl: &KlTerm<R>) {
+    let tokens = block.log_prob.iter().zip(&block.scratch).zip(&block.kept);
+    for ((value, slope), ((log_prob, reference), kept)) in block.kl.iter_mut().zip(block.d_kl.iter_mut()).zip(tokens) {
+        let [estimate, derivative] = kl.estimator.estimate(*log_prob - *reference, kl.difference_clamp, kl.value_clamp);
+        *value = if *kept { estimate } else { R::zero() };
+        *slope = if *kept { derivative } else { R::zero() };
+    }
+}

@@ -1,0 +1,262 @@
+//! The surrogates as one choice, and their stage over a block.
+
+use super::block::Block;
+use super::partial::PolicyPartial;
+use crate::num::Real;
+use crate::spec::choice;
+use crate::surrogate::cispo::cispo;
+use crate::surrogate::cov::{clip_cov, kl_cov};
+use crate::surrogate::dppo::{Divergence, DppoBounds, dppo};
+use crate::surrogate::dro::dro;
+use crate::surrogate::importance_weighted::{importance_weighted, importance_weighted_detached};
+use crate::surrogate::masked_is::masked_is;
+use crate::surrogate::ppo_clip::ppo_clip;
+use crate::surrogate::ppo_clip_log::ppo_clip_log;
+use crate::surrogate::reinforce::reinforce;
+use crate::surrogate::sapo::sapo;
+use crate::surrogate::vespo::{GammaShape, vespo};
+use crate::surrogate::{ClipRange, Term};
+
+choice! {
+    /// Which surrogate, by its name in the catalog.
+    pub enum SurrogateKind {
+        /// −A·log π.
+        Reinforce = "reinforce",
+        /// −ρ·A.
+        ImportanceWeighted = "importance_weighted",
+        /// −sg(ρ)·A·log π.
+        ImportanceWeightedDetached = "importance_weighted_detached",
+        /// PPO's clip.
+        PpoClip = "ppo_clip",
+        /// PPO's clip in log space.
+        PpoClipLog = "ppo_clip_log",
+        /// CISPO.
+        Cispo = "cispo",
+        /// PPO's rule as a mask on a stopped weight.
+        MaskedIs = "masked_is",
+        /// GMPO: geometric mean of one-sided clipped ratios, one loss a response.
+        Gmpo = "gmpo",
+        /// SAPO's soft gate.
+        Sapo = "sapo",
+        /// VESPO's gamma weight.
+        Vespo = "vespo",
+        /// DPPO by total variation.
+        DppoTv = "dppo_tv",
+        /// DPPO by KL.
+        DppoKl = "dppo_kl",
+        /// Clip-Cov.
+        ClipCov = "clip_cov",
+        /// KL-Cov.
+        KlCov = "kl_cov",
+        /// DRO.
+        Dro = "dro",
+    }
+}
+
+/// A surrogate with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub enum Surrogate<R> {
+    /// −A·log π.
+    Reinforce,
+    /// −ρ·A.
+    ImportanceWeighted,
+    /// −sg(ρ)·A·log π.
+    ImportanceWeightedDetached,
+    /// PPO's clip.
+    PpoClip {
+        /// The bounds of the ratio.
+        clip: ClipRange<R>,
+        /// δ, the limit of the unclipped ratio; infinity is off.
+        ratio_max: R,
+        /// c of the dual clip; infinity is off.
+        dual: R,
+    },
+    /// PPO's clip in log space.
+    PpoClipLog {
+        /// Lower bound of the log-ratio.
+        low: R,
+        /// Upper bound of the log-ratio.
+        high: R,
+    },
+    /// CISPO.
+    Cispo {
+        /// The bounds of the weight.
+        clip: ClipRange<R>,
+    },
+    /// PPO's rule as a mask on a stopped weight.
+    MaskedIs {
+        /// The bounds of the ratio.
+        clip: ClipRange<R>,
+    },
+    /// GMPO. It fixes the ratio level: one ratio a response.
+    Gmpo {
+        /// Distance below 0 that a log-ratio may fall to for A < 0.
+        low: R,
+        /// Distance above 0 that it may rise to for A > 0.
+        high: R,
+    },
+    /// SAPO.
+    Sapo {
+        /// τ for A > 0.
+        temperature_positive: R,
+        /// τ for A ≤ 0.
+        temperature_negative: R,
+    },
+    /// VESPO. Importance weights join the sequence ratio instead of multiplying the loss.
+    Vespo {
+        /// Shape for A ≥ 0.
+        positive: GammaShape<R>,
+        /// Shape for A < 0.
+        negative: GammaShape<R>,
+    },
+    /// DPPO.
+    Dppo {
+        /// Which divergence.
+        divergence: Divergence,
+        /// Thresholds and cap.
+        bounds: DppoBounds<R>,
+    },
+    /// Clip-Cov.
+    ClipCov {
+        /// The bounds of the ratio.
+        clip: ClipRange<R>,
+    },
+    /// KL-Cov.
+    KlCov {
+        /// Weight of |log ρ| on the selected tokens.
+        coefficient: R,
+    },
+    /// DRO.
+    Dro {
+        /// β.
+        beta: R,
+    },
+}
+
+/// What a surrogate's derivative is taken by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GradientPath {
+    /// By the log-ratio: at a sequence level it spreads over the response.
+    Ratio,
+    /// By the token's own log-probability.
+    LogProb,
+}
+
+impl<R: Real> Surrogate<R> {
+    /// PPO's clip without dual clip and δ.
+    pub fn ppo_clip(clip: ClipRange<R>) -> Self {
+        Surrogate::PpoClip { clip, ratio_max: R::infinity(), dual: R::infinity() }
+    }
+
+    pub(super) fn gradient_path(&self) -> GradientPath {
+        match self {
+            Surrogate::ImportanceWeighted
+            | Surrogate::PpoClip { .. }
+            | Surrogate::PpoClipLog { .. }
+            | Surrogate::Gmpo { .. }
+            | Surrogate::Sapo { .. }
+            | Surrogate::ClipCov { .. }
+            | Surrogate::KlCov { .. } => GradientPath::Ratio,
+            Surrogate::Reinforce
+            | Surrogate::ImportanceWeightedDetached
+            | Surrogate::Cispo { .. }
+            | Surrogate::MaskedIs { .. }
+            | Surrogate::Vespo { .. }
+            | Surrogate::Dppo { .. }
+            | Surrogate::Dro { .. } => GradientPath::LogProb,
+        }
+    }
+
+    /// Loss and derivative of every token of a block. The dispatch stands outside the loops.
+    #[inline(always)]
+    pub(super) fn apply(&self, block: &mut Block<R>, partial: &mut PolicyPartial<R>) {
+        match *self {
+            Surrogate::Reinforce => each(block, partial, |token| reinforce(token.log_prob, token.advantage)),
+            Surrogate::ImportanceWeighted => {
+                each(block, partial, |token| importance_weighted(token.ratio, token.advantage));
+            }
+            Surrogate::ImportanceWeightedDetached => {
+                each(block, partial, |token| importance_weighted_detached(token.ratio, token.log_prob, token.advantage))
+            }
+            Surrogate::PpoClip { clip, ratio_max, dual } => {
+                each(block, partial, |token| ppo_clip(token.ratio, token.advantage, clip, ratio_max, dual));
+            }
+            Surrogate::PpoClipLog { low, high } => {
+                each(block, partial, |token| ppo_clip_log(token.log_ratio, token.advantage, low, high));
+            }
+            Surrogate::Cispo { clip } => {
+                each(block, partial, |token| cispo(token.ratio, token.log_prob, token.advantage, clip));
+            }
+            Surrogate::MaskedIs { clip } => {
+                each(block, partial, |token| masked_is(token.ratio, token.log_prob, token.advantage, clip));
+            }
+            // The clip has been applied to the tokens' log-ratios; the response's ratio is not clipped again.
+            Surrogate::Gmpo { .. } => each(block, partial, |token| importance_weighted(token.ratio, token.advantage)),
+            Surrogate::Sapo { temperature_positive, temperature_negative } => each(block, partial, |token| {
+                sapo(token.ratio, token.advantage, temperature_positive, temperature_negative)
+            }),
+            Surrogate::Vespo { positive, negative } => each(block, partial, |token| {
+                vespo(token.log_ratio, token.ratio, token.log_prob, token.advantage, positive, negative)
+            }),
+            Surrogate::Dppo { divergence, bounds } => each(block, partial, |token| {
+                let old_log_prob = token.log_prob - token.token_log_ratio;
+                dppo(token.log_prob, old_log_prob, token.ratio, token.advantage, divergence, bounds)
+            }),
+            Surrogate::ClipCov { clip } => {
+                each(block, partial, |token| clip_cov(token.ratio, token.advantage, token.selected, clip));
+            }
+            Surrogate::KlCov { coefficient } => each(block, partial, |token| {
+                kl_cov(token.log_ratio, token.ratio, token.advantage, token.selected, coefficient)
+            }),
+            Surrogate::Dro { beta } => {
+                each(block, partial, |token| dro(token.log_prob, token.token_log_ratio, token.advantage, beta));
+            }
+        }
+    }
+}
+
+/// What a surrogate sees of one token.
+struct Token<R> {
+    log_prob: R,
+    token_log_ratio: R,
+    log_ratio: R,
+    ratio: R,
+    advantage: R,
+    selected: bool,
+}
+
+#[inline(always)]
+fn each<R: Real>(block: &mut Block<R>, partial: &mut PolicyPartial<R>, formula: impl Fn(Token<R>) -> Term<R>) {
+    let tokens = block
+        .log_prob
+        .iter()
+        .zip(&block.token_log_ratio)
+        .zip(&block.log_ratio)
+        .zip(&block.ratio)
+        .zip(&block.advantage)
+        .zip(block.selected.iter().zip(&block.kept));
+    let results = block.loss.iter_mut().zip(block.derivative.iter_mut());
+    let (mut clipped, mut high, mut low, mut dual) = (0u32, 0u32, 0u32, 0u32);
+    for ((((((log_prob, token_log_ratio), log_ratio), ratio), advantage), (selected, kept)), (loss, derivative)) in
+        tokens.zip(results)
+    {
+        let term = formula(Token {
+            log_prob: *log_prob,
+            token_log_ratio: *token_log_ratio,
+            log_ratio: *log_ratio,
+            ratio: *ratio,
+            advantage: *advantage,
+            selected: *selected,
+        });
+        *loss = if *kept { term.loss } else { R::zero() };
+        *derivative = if *kept { term.derivative } else { R::zero() };
+        clipped += u32::from(term.clipped & *kept);
+        high += u32::from(term.clipped_high & *kept);
+        low += u32::from(term.clipped_low & *kept);
+        dual += u32::from(term.dual_clipped & *kept);
+    }
+    partial.clipped += clipped as usize;
+    partial.clipped_high += high as usize;
+    partial.clipped_low += low as usize;
+    partial.dual_clipped += dual as usize;
+}
