@@ -205,9 +205,11 @@ fn defaults_and_dialects_are_legal() {
         for dialect in operation.dialects {
             require(faults, names.insert(dialect.name), format!("the dialect {} stands twice", dialect.name));
             require(faults, !dialect.note.trim().is_empty(), format!("{} has no note", dialect.name));
-            let version = dialect.name.split_once('-').is_some_and(|(library, version)| {
-                is_name(library) && version.split('.').all(|part| part.parse::<u32>().is_ok())
-            });
+            // `verl-0.9`, or with a variant of that version `verl-0.9-multi-turn`.
+            let mut parts = dialect.name.split('-');
+            let version = parts.next().is_some_and(is_name)
+                && parts.next().is_some_and(|version| version.split('.').all(|part| part.parse::<u32>().is_ok()))
+                && parts.all(is_name);
             require(faults, version || dialect.name == "paper", format!("`{}` names no version", dialect.name));
             settings.push((dialect.name, dialect.settings));
             require(faults, Params::resolve(operation, Some(dialect.name), &[]).is_ok(), dialect.name);

@@ -13,7 +13,7 @@ use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::Operation;
 
-use common::{Random, cases};
+use common::cases;
 
 /// What was seen of one operation's gradients.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ struct Count {
     measured: usize,
     /// Elements left out because the value has a kink nearby.
     kinks: usize,
-    /// Elements left out because a shifted value is outside the operation's domain.
+    /// Elements left out because a shifted input is outside the operation's domain or its value is infinite.
     edges: usize,
 }
 
@@ -47,7 +47,9 @@ fn total(case: &Case, inputs: &[(String, Tensor)], first: &str) -> Option<[f64; 
     let kept = |slot: usize| masked.is_none_or(|(_, mask)| mask.values[slot] != 0.0);
     let terms =
         value.values.iter().enumerate().filter(|(slot, _)| kept(*slot)).map(|(slot, value)| value * weight(slot));
-    Some(terms.fold([0.0, 0.0], |[sum, size], term| [sum + term, size + term.abs()]))
+    let total = terms.fold([0.0, 0.0], |[sum, size], term| [sum + term, size + term.abs()]);
+    // An infinite value has no differences.
+    total.iter().all(|part| part.is_finite()).then_some(total)
 }
 
 /// The five values around one element, its step, and the rounding that they carry.
@@ -123,7 +125,7 @@ fn check(case: &Case, operation: &'static Operation, count: &mut Count) {
 #[test]
 fn declared_gradients_are_the_derivatives_of_the_values() {
     let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
-    for (dtype, case) in cases(&mut Random(11), 24) {
+    for (dtype, case) in cases(24) {
         if dtype == Dtype::F64 {
             let operation = catalog::find(&case.operation).unwrap();
             check(&case, operation, counts.entry(operation.id).or_default());

@@ -342,6 +342,12 @@ mod tests {
             "`ref_log_prob` has shape [2], accepted is [B, T] with B = 1, T = 2",
         );
         assert_eq!(text(both(tensor(&[1, 2], &[0.0, f64::NAN]), mask)), "`ref_log_prob` at index 1 is not finite");
+        // No elements vouch for so many rows; a loop over them would not end.
+        let claimed = tensor(&[1 << 40, 0], &[]);
+        assert_eq!(
+            text(k1(&[("log_prob", claimed.clone()), ("ref_log_prob", claimed)], Wanted::All)),
+            "`log_prob` has shape [1099511627776, 0], accepted is [B, T]",
+        );
         assert_eq!(
             operation_named("kl.k9").unwrap_err().to_string(),
             "no operation is called `kl.k9`; did you mean `kl.k1`?"

@@ -13,6 +13,13 @@ use plumbline_core::spec::{Domain, Operation, ParamKind};
 pub struct Random(pub u64);
 
 impl Random {
+    /// A generator of its own for each name, so that what one operation draws does not depend on the others.
+    pub fn named(name: &str) -> Random {
+        Random(
+            name.bytes()
+                .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)),
+        )
+    }
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
@@ -38,9 +45,10 @@ impl Random {
 pub type Inputs = Vec<(String, Tensor)>;
 
 /// The golden cases of known operations, and for every operation `each` cases drawn from its description.
-pub fn cases(random: &mut Random, each: usize) -> Vec<(Dtype, Case)> {
+pub fn cases(each: usize) -> Vec<(Dtype, Case)> {
     let mut cases = golden_cases();
     for operation in catalog::operations() {
+        let random = &mut Random::named(operation.id);
         for number in 0..each {
             let dtype = if number % 3 == 2 { Dtype::F32 } else { Dtype::F64 };
             cases.push((

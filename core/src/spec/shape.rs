@@ -8,6 +8,10 @@ use crate::Error;
 /// The most named dimensions an operation may have.
 pub const MAX_DIMS: usize = 12;
 
+/// The largest size that an input without elements may have in another dimension. Its elements do not vouch for that
+/// size, and a loop over rows that hold nothing would still run over all of them.
+const MAX_CLAIMED: usize = 1 << 20;
+
 /// Sizes of the named dimensions of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Dims {
@@ -58,6 +62,9 @@ pub fn resolve_dims<R>(operation: &Operation, params: &Params, inputs: &[Input<'
             .iter()
             .find(|shape| dims.agrees(shape, input.shape))
             .ok_or(Error::ShapeMismatch { argument: spec.name })?;
+        if input.data.is_empty() && input.shape.iter().any(|size| *size > MAX_CLAIMED) {
+            return Err(Error::ShapeMismatch { argument: spec.name });
+        }
         for (name, size) in shape.iter().zip(input.shape) {
             if dims.get(name).is_none() {
                 dims.set(name, *size);
