@@ -63,6 +63,29 @@ const fn trl_1_16(note: &'static str, settings: Settings) -> Dialect {
     Dialect { name: "trl-1.16", note, settings }
 }
 
+/// verl 0.5: the limits of today, the divisors of old.
+const VERL_0_5: Dialect = Dialect {
+    name: "verl-0.5",
+    note: "log-ratio limited to 20, dual clip 3; empty responses count as zero; seq_mean_token_sum_norm divides by the padded \
+           width alone (sequence_count 1)",
+    settings: &[
+        ("log_ratio_min", number(-20.0)),
+        ("log_ratio_max", number(20.0)),
+        ("clip_ratio_c", number(3.0)),
+        ("empty_row", name("count_as_zero")),
+        ("kl_difference_clamp", number(20.0)),
+        ("kl_value_clamp", number(10.0)),
+        ("advantage_eps", number(1e-6)),
+        ("group_of_one", name("reward")),
+    ],
+};
+/// verl 0.3: only the token mean, and k3's limit.
+const VERL_0_3: Dialect = Dialect {
+    name: "verl-0.3",
+    note: "one epsilon, no limit of the log-ratio, no dual clip; k3 limited to 10",
+    settings: &[("kl_value_clamp", number(10.0)), ("advantage_eps", number(1e-6)), ("group_of_one", name("reward"))],
+};
+
 const VERL_NOTE: &str = "log-ratio limited to 20, k3 limited to 20 and 10, 1e-8 added to the response length";
 const TRL_NOTE: &str = "empty responses count as zero; the KL term is weighted by the ratio with its gradient";
 
@@ -200,6 +223,8 @@ pub static SPECS: &[Operation] = &[
         dialects: &[
             paper("one epsilon, no dual clip", &[]),
             verl_0_9(VERL_NOTE, verl_limited![("clip_ratio_c", number(3.0))]),
+            VERL_0_5,
+            VERL_0_3,
         ],
         ..POLICY
     },
@@ -340,6 +365,10 @@ pub static SPECS: &[Operation] = &[
                     ("clip_ratio_high", number(0.2)),
                 ],
             ),
+            trl_1_16(
+                "bounds of 0.4 nats; the KL term has no weight; an empty response would count as -A",
+                trl![("kl_weight", name("none"))],
+            ),
         ],
         ..POLICY
     },
@@ -373,8 +402,9 @@ pub static SPECS: &[Operation] = &[
         id: "objective.vespo",
         title: "VESPO",
         summary: "REINFORCE weighted by a stopped gamma-shaped function of the response's product ratio.",
-        notes: "Importance weights join the ratio instead of multiplying the loss. TRL limits each token's log-ratio to 20 and \
-                the response's to [ln 1e-8, 20].",
+        notes: "Importance weights join the ratio instead of multiplying the loss: a weight of each token into the sum, a \
+                weight of the response once. The KL term is weighted by the token's own ratio. TRL limits each token's \
+                log-ratio to 20 and the response's to [ln 1e-8, 20].",
         sources: &[VESPO],
         defaults: &[("surrogate", name("vespo")), ("ratio_level", name("sequence_product"))],
         dialects: &[

@@ -266,7 +266,10 @@ impl<R: Real> RowPass<'_, '_, R> {
         } else {
             Some(self.sequence_ratio(partial)?)
         };
-        let spreads = sequence.is_some() && objective.ratio_level != RatioLevel::SequenceToken;
+        // VESPO stops its ratio, and its KL term is weighted by the token's own: nothing spreads.
+        let spreads = sequence.is_some()
+            && objective.ratio_level != RatioLevel::SequenceToken
+            && !matches!(objective.surrogate, Surrogate::Vespo { .. });
         let mut start = 0;
         while start < self.row.columns {
             self.load(start)?;
@@ -348,7 +351,9 @@ impl<R: Real> RowPass<'_, '_, R> {
                 }
             }
             log_ratios.push(&block.scratch);
-            if let (Surrogate::Vespo { .. }, Some(weights)) = (objective.surrogate, &self.row.importance_weight) {
+            if let (Surrogate::Vespo { .. }, Some(weights @ RowSpread::Tokens(_))) =
+                (objective.surrogate, &self.row.importance_weight)
+            {
                 let (low, high) = objective.log_ratio_range;
                 self.row.spread_checked("importance_weight", &mut block.scratch, weights, start, &block.kept)?;
                 for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
@@ -360,9 +365,15 @@ impl<R: Real> RowPass<'_, '_, R> {
         }
         let length = R::from_count(self.row.length) + objective.ratio_length_eps;
         let share = if objective.ratio_level == RatioLevel::SequenceProduct { R::one() } else { R::one() / length };
-        let sum = log_ratios.value();
-        let raw = if objective.ratio_level == RatioLevel::SequenceProduct { sum } else { sum / length };
         let (low, high) = objective.log_ratio_range;
+        let sum = match (objective.surrogate, &self.row.importance_weight) {
+            // A weight of the whole response joins its ratio once.
+            (Surrogate::Vespo { .. }, Some(RowSpread::Whole(weight))) => {
+                log_ratios.value() + weight.ln().clip(low, high)
+            }
+            _ => log_ratios.value(),
+        };
+        let raw = if objective.ratio_level == RatioLevel::SequenceProduct { sum } else { sum / length };
         let log_ratio = raw.clip(low, high);
         Ok(SequenceRatio {
             log_ratio,
@@ -491,7 +502,16 @@ impl<R: Real> RowPass<'_, '_, R> {
             _ => estimate_each(block, &kl),
         }
         if kl.weight != KlWeight::None {
-            for ((value, slope), ratio) in block.kl.iter_mut().zip(block.d_kl.iter_mut()).zip(&block.ratio) {
+            // VESPO's ratio is a response's product; the KL estimate of a token takes the token's own (as TRL's does).
+            let ratios = if matches!(self.objective.surrogate, Surrogate::Vespo { .. }) {
+                for (slot, x) in block.scratch.iter_mut().zip(&block.token_log_ratio) {
+                    *slot = x.exp();
+                }
+                &block.scratch
+            } else {
+                &block.ratio
+            };
+            for ((value, slope), ratio) in block.kl.iter_mut().zip(block.d_kl.iter_mut()).zip(ratios) {
                 *value = product(*value, *ratio);
                 *slope = product(*slope, *ratio);
             }
