@@ -10,6 +10,7 @@ pub static FAMILIES: &[&[&[Operation]]] = &[
     crate::surrogate::OPERATIONS,
     crate::reduce::OPERATIONS,
     crate::advantage::OPERATIONS,
+    crate::reward::OPERATIONS,
     crate::preference::OPERATIONS,
     crate::objective::OPERATIONS,
 ];

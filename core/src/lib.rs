@@ -21,6 +21,7 @@ pub mod objective;
 pub mod preference;
 pub mod ratio;
 pub mod reduce;
+pub mod reward;
 pub mod spec;
 pub mod surrogate;
 
