@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
+mod bench;
 mod book;
 mod coverage;
 mod export_fixtures;
@@ -30,6 +31,8 @@ enum Command {
     ExportFixtures(export_fixtures::Arguments),
     /// Write the formula pages of the book from the catalog.
     Book(book::Arguments),
+    /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
+    Bench(bench::Arguments),
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
     /// compiler).
     Sweep(sweep::Arguments),
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
     };
     match holds {

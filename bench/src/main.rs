@@ -1,0 +1,97 @@
+//! PPO with a k3 penalty, value and gradient, one thread: core beside verl's own loss, a copy of the same bytes and bare
+//! exponentials, all on the same tensors in the same run, in turns.
+
+mod batch;
+mod ours;
+mod report;
+mod verl;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+
+use batch::Batch;
+use report::{Measured, Report};
+
+/// Measure, print a table, and write it as a page of the book where asked.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", disable_version_flag = true)]
+struct Arguments {
+    /// Responses.
+    #[arg(long, default_value_t = 256)]
+    rows: usize,
+    /// Tokens of each.
+    #[arg(long, default_value_t = 4096)]
+    columns: usize,
+    /// Rounds; in each round everything is measured once, in turn.
+    #[arg(long, default_value_t = 11)]
+    rounds: usize,
+    /// A Python with torch and verl; without it only core and the machine's limits are measured.
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Write the result to this file as Markdown.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("bench: {message}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    if arguments.rows == 0 || arguments.columns == 0 || arguments.rounds == 0 {
+        return Err("--rows, --columns and --rounds are at least 1".into());
+    }
+    let batch = Batch::new(arguments.rows, arguments.columns);
+    let mut verl = match &arguments.python {
+        Some(python) => Some(verl::Verl::start(python, &batch)?),
+        None => None,
+    };
+    let mut core = Measured::new("core: value and gradient");
+    let mut copy = Measured::new("copy of the same bytes");
+    let mut exponentials = Measured::new("one exponential a token (core)");
+    let mut eager = Measured::new("verl, eager");
+    let mut compiled = Measured::new("verl, torch.compile");
+    let mut gradient = vec![0.0; batch.tokens()];
+    let mut loss = 0.0;
+    let mut scratch = vec![0.0f32; batch.tokens()];
+    for round in 0..arguments.rounds {
+        eprint!("\rround {} of {}", round + 1, arguments.rounds);
+        let start = Instant::now();
+        loss = ours::ppo_with_k3(&batch, &mut gradient)?;
+        core.add(start.elapsed());
+
+        let start = Instant::now();
+        ours::copy(&batch, &gradient, &mut scratch);
+        copy.add(start.elapsed());
+
+        let start = Instant::now();
+        ours::exponentials(&batch.old_log_prob, &mut scratch);
+        exponentials.add(start.elapsed());
+
+        if let Some(verl) = &mut verl {
+            eager.add(verl.time("eager")?);
+            compiled.add(verl.time("compile")?);
+        }
+    }
+    eprint!("\r{:30}\r", "");
+    let agreement = match verl {
+        Some(verl) => Some(verl.finish(loss, &gradient)?),
+        None => None,
+    };
+    let measured = [core, eager, compiled, exponentials, copy];
+    let report = Report::new(&batch, arguments.rounds, &measured, agreement);
+    print!("{}", report.table());
+    if let Some(page) = &arguments.page {
+        std::fs::write(page, report.page()).map_err(|error| format!("{}: {error}", page.display()))?;
+    }
+    Ok(())
+}

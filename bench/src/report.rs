@@ -1,0 +1,126 @@
+//! The table, on the terminal and as a page.
+
+use std::fmt::Write;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::ours::KL_COEFFICIENT;
+use crate::verl::Agreement;
+
+/// The times of one subject, one a round.
+pub struct Measured {
+    name: &'static str,
+    times: Vec<Duration>,
+}
+
+impl Measured {
+    /// A subject without times.
+    pub fn new(name: &'static str) -> Self {
+        Measured { name, times: Vec::new() }
+    }
+
+    /// Add a round's time.
+    pub fn add(&mut self, time: Duration) {
+        self.times.push(time);
+    }
+
+    /// The median in nanoseconds; `None` where nothing was measured.
+    fn median(&self) -> Option<f64> {
+        let mut times: Vec<f64> = self.times.iter().map(|time| time.as_nanos() as f64).collect();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied()
+    }
+
+    fn fastest(&self) -> Option<f64> {
+        self.times.iter().min().map(|time| time.as_nanos() as f64)
+    }
+}
+
+/// What was measured, of the first subject and of those it is compared with.
+pub struct Report<'m> {
+    rows: usize,
+    columns: usize,
+    rounds: usize,
+    measured: &'m [Measured],
+    agreement: Option<Agreement>,
+}
+
+impl<'m> Report<'m> {
+    /// A report; the first subject is the one that the others are compared with.
+    pub fn new(batch: &Batch, rounds: usize, measured: &'m [Measured], agreement: Option<Agreement>) -> Self {
+        Report { rows: batch.rows, columns: batch.columns, rounds, measured, agreement }
+    }
+
+    /// The times and ratios.
+    pub fn table(&self) -> String {
+        let tokens = (self.rows * self.columns) as f64;
+        let ours = self.measured.first().and_then(Measured::median);
+        let mut text = String::from("| | ns a token, median | fastest | time / core's |\n|---|---|---|---|\n");
+        for subject in self.measured {
+            let (Some(median), Some(fastest), Some(ours)) = (subject.median(), subject.fastest(), ours) else {
+                continue;
+            };
+            let _ = writeln!(
+                text,
+                "| {} | {:.2} | {:.2} | {:.2} |",
+                subject.name,
+                median / tokens,
+                fastest / tokens,
+                median / ours
+            );
+        }
+        if let Some(agreement) = &self.agreement {
+            let _ = write!(
+                text,
+                "\nSame numbers: the losses are {:.1e} apart (relative), the gradients {:.1e} of their largest element.\n",
+                agreement.loss, agreement.gradient
+            );
+        }
+        text
+    }
+
+    /// The page of the book.
+    pub fn page(&self) -> String {
+        let mut text = String::from("<!-- Written by `cargo xtask bench`. -->\n\n# Benchmarks\n\n");
+        let _ = write!(
+            text,
+            "PPO with a k3 penalty (coefficient {KL_COEFFICIENT}), value and gradient by the log-probabilities, in verl's \
+             dialect (dual clip, limited log-ratios), token mean: {} × {} tokens, `f32`, one thread, from given \
+             log-probabilities. Everything is measured in one process pair on the same tensors, in turns, {} rounds. Core is \
+             built for the baseline of its target (no processor-specific instructions) and also computes its metrics. verl \
+             runs its own functions (`compute_policy_loss_vanilla`, `kl_penalty`, `agg_loss`) and autograd. The copy moves \
+             four inputs and the gradient, 20 bytes a token.\n\n",
+            self.rows, self.columns, self.rounds
+        );
+        text.push_str(&self.table());
+        let _ = write!(text, "\nMeasured on {}: {}, {}", date(), processor(), compiler());
+        if let Some(agreement) = &self.agreement {
+            let _ = write!(text, ", {}", agreement.versions);
+        }
+        text.push_str(".\n\n```sh\ncargo xtask bench --python PYTHON --write   # a Python with verl and torch\n```\n");
+        text
+    }
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn date() -> String {
+    output("date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "an unknown date".into())
+}
+
+fn compiler() -> String {
+    let version = output("rustc", &["--version"]).unwrap_or_else(|| "rustc".into());
+    version.split(" (").next().unwrap_or("rustc").to_owned()
+}
+
+fn processor() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(": "));
+    let model = model.map_or(std::env::consts::ARCH, |(_, model)| model.trim());
+    format!("{model}, {cores} cores, {}", std::env::consts::OS)
+}
