@@ -34,4 +34,6 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../docs/src/architecture.md")]
     struct Architecture;
+    #[doc = include_str!("../../docs/src/data-parallel.md")]
+    struct DataParallel;
 }
