@@ -21,4 +21,4 @@ pub use kl_div::kl_div;
 pub use log_partition::{LogPartition, log_sum_exp};
 pub use real::{Dtype, Real};
 pub use special::{log_add_exp, log1mexp, logit, logsigmoid, sigmoid, softplus, xlogy};
-pub use tree_sum::{BLOCK, RowSum, halving_sum, tree_sum, tree_sum_by, tree_sum_map, tree_sum_zip};
+pub use tree_sum::{BLOCK, RowSum, halving_fold, halving_sum, tree_sum, tree_sum_by, tree_sum_map, tree_sum_zip};

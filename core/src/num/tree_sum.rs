@@ -13,17 +13,24 @@ pub const BLOCK: usize = 128;
 /// The sum of one block by halving.
 #[inline(always)]
 pub fn halving_sum<R: Real>(block: &[R; BLOCK]) -> R {
+    halving_fold(block, |a, b| a + b)
+}
+
+/// One block folded to one number by halving: element t with element t + 64, then t + 32, …. For an operation that does
+/// not depend on order (the smallest, the largest) this is the form that vectorises.
+#[inline(always)]
+pub fn halving_fold<R: Real>(block: &[R; BLOCK], combine: impl Fn(R, R) -> R) -> R {
     let mut values = *block;
     let mut width = BLOCK / 2;
     while width > 0 {
         let (low, high) = values.split_at_mut(width);
         for (a, b) in low.iter_mut().zip(high.iter()) {
-            *a += *b;
+            *a = combine(*a, *b);
         }
         width /= 2;
     }
-    let [sum, ..] = values;
-    sum
+    let [result, ..] = values;
+    result
 }
 
 /// Sum of a row that arrives block by block.

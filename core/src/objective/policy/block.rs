@@ -1,7 +1,9 @@
 //! One block of 128 tokens on its way through the stages. Each stage is a loop over whole arrays without a branch on the
-//! kind of objective inside, so that it vectorises; the arrays stay in the first-level cache.
+//! kind of objective inside, so that it vectorises; the arrays stay in the first-level cache. The stages are functions that
+//! are not inlined: only then does the compiler know that their arrays do not overlap.
 
 use crate::num::{BLOCK, Real};
+use crate::surrogate::product;
 
 /// One number for each token of a block.
 pub(super) type Lane<R> = [R; BLOCK];
@@ -66,7 +68,7 @@ pub(super) fn part<T>(row: &[T], start: usize) -> &[T] {
 }
 
 /// Which of the next `count` slots hold a token.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn load_kept(kept: &mut Lane<bool>, mask: Option<&[u8]>, count: usize) {
     match mask {
         Some(bytes) => {
@@ -86,30 +88,52 @@ pub(super) fn load_kept(kept: &mut Lane<bool>, mask: Option<&[u8]>, count: usize
 }
 
 /// The numbers of the tokens that are there; zeros elsewhere.
-#[inline(always)]
 pub(super) fn load<R: Real>(lane: &mut Lane<R>, from: &[R], kept: &Lane<bool>) {
     if let Some(from) = from.first_chunk::<BLOCK>() {
-        for ((slot, value), kept) in lane.iter_mut().zip(from).zip(kept) {
-            *slot = if *kept { *value } else { R::zero() };
-        }
+        select(lane, from, kept, R::zero());
     } else {
-        *lane = [R::zero(); BLOCK];
-        for ((slot, value), kept) in lane.iter_mut().zip(from).zip(kept) {
-            *slot = if *kept { *value } else { R::zero() };
+        let mut padded = [R::zero(); BLOCK];
+        for (slot, value) in padded.iter_mut().zip(from) {
+            *slot = *value;
         }
+        select(lane, &padded, kept, R::zero());
     }
 }
 
 /// Whether all numbers of a lane are finite.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn all_finite<R: Real>(lane: &Lane<R>) -> bool {
     // x·0 is 0 for a finite x and NaN otherwise; one comparison of the sum of such terms would do, but a fold of
     // comparisons vectorises as well and needs no order.
     lane.iter().fold(true, |all, value| all & (*value * R::zero() == R::zero()))
 }
 
+/// The numbers of the tokens that are there, `otherwise` elsewhere.
+#[inline(never)]
+pub(super) fn select<R: Real>(into: &mut Lane<R>, from: &Lane<R>, kept: &Lane<bool>, otherwise: R) {
+    for ((slot, value), kept) in into.iter_mut().zip(from).zip(kept) {
+        *slot = if *kept { *value } else { otherwise };
+    }
+}
+
+/// A number for each pair of numbers of two lanes.
+#[inline(never)]
+pub(super) fn combine<R: Real>(into: &mut Lane<R>, a: &Lane<R>, b: &Lane<R>, formula: impl Fn(R, R) -> R) {
+    for ((slot, a), b) in into.iter_mut().zip(a).zip(b) {
+        *slot = formula(*a, *b);
+    }
+}
+
+/// Multiply a lane by the weight of its tokens: +0 for an absent token, and where the number or the weight is 0.
+#[inline(never)]
+pub(super) fn weigh<R: Real>(lane: &mut Lane<R>, kept: &Lane<bool>, weight: R) {
+    for (slot, kept) in lane.iter_mut().zip(kept) {
+        *slot = if *kept { product(*slot, weight) } else { R::zero() };
+    }
+}
+
 /// Write a lane to the part of a row that it covers.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn store<R: Real>(row: &mut [R], start: usize, lane: &Lane<R>) {
     if let Some(part) = row.get_mut(start..) {
         for (slot, value) in part.iter_mut().zip(lane) {

@@ -1,14 +1,14 @@
 //! The pass over the rows of a batch.
 
 use super::batch::{PolicyBatch, PolicyOutputs, Spread};
-use super::block::{Block, Lane, all_finite, load, load_kept, part, store};
+use super::block::{Block, Lane, all_finite, combine, load, load_kept, part, select, store, weigh};
 use super::partial::PolicyPartial;
 use super::surrogate::{GradientPath, Surrogate};
-use super::{EntropyAggregation, KlTerm, KlWeight, PolicyObjective, RatioLevel};
+use super::{EntropyAggregation, KlWeight, PolicyObjective, RatioLevel};
 use crate::Error;
 use crate::batch::row_of;
 use crate::kl::estimator::KlEstimator;
-use crate::num::{BLOCK, Real, RowSum};
+use crate::num::{BLOCK, Real, RowSum, halving_fold};
 use crate::reduce::Totals;
 use crate::surrogate::gmpo::one_sided_clip;
 use crate::surrogate::product;
@@ -312,9 +312,7 @@ impl<R: Real> RowPass<'_, '_, R> {
         match row.old_log_prob {
             Some(old) => {
                 row.load_checked("old_log_prob", &mut block.scratch, old, start, &block.kept)?;
-                for ((slot, new), old) in block.token_log_ratio.iter_mut().zip(&block.log_prob).zip(&block.scratch) {
-                    *slot = *new - *old;
-                }
+                combine(&mut block.token_log_ratio, &block.log_prob, &block.scratch, |new, old| new - old);
             }
             None => block.token_log_ratio = [R::zero(); BLOCK],
         }
@@ -397,12 +395,9 @@ impl<R: Real> RowPass<'_, '_, R> {
             }
             None => {
                 let (low, high) = self.objective.log_ratio_range;
-                for (slot, x) in block.log_ratio.iter_mut().zip(&block.token_log_ratio) {
-                    *slot = x.clip(low, high);
-                }
-                for (slot, x) in block.ratio.iter_mut().zip(&block.log_ratio) {
-                    *slot = x.exp();
-                }
+                let raw = &block.token_log_ratio;
+                combine(&mut block.log_ratio, raw, raw, |x, _| x.clip(low, high));
+                exp_each(&block.log_ratio, &mut block.ratio);
             }
         }
     }
@@ -412,31 +407,21 @@ impl<R: Real> RowPass<'_, '_, R> {
     fn count_ratios(&mut self, partial: &mut PolicyPartial<R>) {
         let block = &mut *self.block;
         let (zero, one) = (R::zero(), R::one());
-        let (mut smallest, mut largest) = (partial.ratio_min, partial.ratio_max);
-        for ((slot, ratio), kept) in block.scratch.iter_mut().zip(&block.ratio).zip(&block.kept) {
-            *slot = if *kept { *ratio } else { zero };
-            smallest = (if *kept { *ratio } else { smallest }).smaller(smallest);
-            largest = (*slot).larger(largest);
-        }
-        partial.ratio_min = smallest;
-        partial.ratio_max = largest;
+        select(&mut block.scratch, &block.ratio, &block.kept, R::infinity());
+        partial.ratio_min = partial.ratio_min.smaller(halving_fold(&block.scratch, R::smaller));
+        select(&mut block.scratch, &block.ratio, &block.kept, zero);
+        partial.ratio_max = partial.ratio_max.larger(halving_fold(&block.scratch, R::larger));
         self.sums.ratio.push(&block.scratch);
         let at_token_level = self.objective.ratio_level == RatioLevel::Token
             && !matches!(self.objective.surrogate, Surrogate::Gmpo { .. });
         if at_token_level {
-            for ((slot, ratio), x) in block.scratch.iter_mut().zip(&block.ratio).zip(&block.log_ratio) {
-                *slot = (*ratio - one) - *x;
-            }
+            combine(&mut block.scratch, &block.ratio, &block.log_ratio, |ratio, x| (ratio - one) - x);
         } else {
-            for (slot, x) in block.scratch.iter_mut().zip(&block.token_log_ratio) {
-                *slot = (x.exp() - one) - *x;
-            }
+            combine(&mut block.scratch, &block.ratio, &block.token_log_ratio, |_, x| (x.exp() - one) - x);
         }
         self.sums.k3.push(&block.scratch);
         let log_ratios = if at_token_level { &block.log_ratio } else { &block.token_log_ratio };
-        for (slot, x) in block.scratch.iter_mut().zip(log_ratios) {
-            *slot = zero - *x;
-        }
+        combine(&mut block.scratch, log_ratios, log_ratios, |x, _| zero - x);
         self.sums.k1.push(&block.scratch);
     }
 
@@ -452,6 +437,9 @@ impl<R: Real> RowPass<'_, '_, R> {
             Some(_) => {}
             None => {
                 let (low, high) = self.objective.log_ratio_range;
+                if low == R::neg_infinity() && high == R::infinity() {
+                    return;
+                }
                 for (slot, x) in block.derivative.iter_mut().zip(&block.token_log_ratio) {
                     *slot = if (*x < low) | (*x > high) { R::zero() } else { *slot };
                 }
@@ -496,10 +484,21 @@ impl<R: Real> RowPass<'_, '_, R> {
         let (Some(kl), Some(reference)) = (self.objective.kl, self.row.ref_log_prob) else { return Ok(()) };
         let block = &mut *self.block;
         self.row.load_checked("ref_log_prob", &mut block.scratch, reference, start, &block.kept)?;
-        // k3 is by far the commonest: it gets a loop of its own, in which the choice is a constant.
-        match kl.estimator {
-            KlEstimator::K3 => estimate_each(block, &KlTerm { estimator: KlEstimator::K3, ..kl }),
-            _ => estimate_each(block, &kl),
+        // k3 is by far the commonest: it gets loops of its own, in which estimator and clamps are no choice.
+        let Block { log_prob, scratch, kept, kl: values, d_kl: slopes, .. } = &mut *block;
+        match (kl.estimator, kl.difference_clamp, kl.value_clamp) {
+            (KlEstimator::K3, None, None) => {
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| KlEstimator::K3.estimate(x, None, None));
+            }
+            (KlEstimator::K3, difference, value) => {
+                let (difference, value) = (difference.unwrap_or(R::max_value()), value.unwrap_or(R::infinity()));
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
+                    KlEstimator::K3.estimate(x, Some(difference), Some(value))
+                });
+            }
+            (other, difference, value) => {
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| other.estimate(x, difference, value));
+            }
         }
         if kl.weight != KlWeight::None {
             // VESPO's ratio is a response's product; the KL estimate of a token takes the token's own (as TRL's does).
@@ -569,35 +568,26 @@ impl<R: Real> RowPass<'_, '_, R> {
         if let Some(gradient) = out.d_log_prob.as_deref_mut() {
             let through_ratio = objective.surrogate.gradient_path() == GradientPath::Ratio;
             let own = !(spreads && through_ratio);
-            for (slot, derivative) in block.scratch.iter_mut().zip(&block.derivative) {
-                *slot = if own { *derivative } else { zero };
-            }
+            block.scratch = if own { block.derivative } else { [zero; BLOCK] };
             if let Some(kl) = objective.kl {
                 let flows = kl.weight == KlWeight::Ratio && !spreads;
-                for ((slot, slope), value) in block.scratch.iter_mut().zip(&block.d_kl).zip(&block.kl) {
-                    let slope = if flows { *slope + *value } else { *slope };
-                    *slot += kl.coefficient * slope;
+                if flows {
+                    add_scaled(&mut block.scratch, &block.kl, kl.coefficient);
                 }
+                add_scaled(&mut block.scratch, &block.d_kl, kl.coefficient);
             }
-            for (slot, kept) in block.scratch.iter_mut().zip(&block.kept) {
-                // +0 under the mask, and −0 nowhere.
-                *slot = if *kept { product(*slot, self.weight) } else { zero };
-            }
+            weigh(&mut block.scratch, &block.kept, self.weight);
             store(gradient, start, &block.scratch);
         }
         if let Some(token_loss) = out.token_loss.as_deref_mut() {
             block.scratch = block.loss;
             if let Some(kl) = objective.kl {
-                for (slot, value) in block.scratch.iter_mut().zip(&block.kl) {
-                    *slot += kl.coefficient * *value;
-                }
+                add_scaled(&mut block.scratch, &block.kl, kl.coefficient);
             }
             if let Some(entropy) = objective.entropy
                 && entropy.aggregation == EntropyAggregation::Same
             {
-                for (slot, value) in block.scratch.iter_mut().zip(&block.entropy) {
-                    *slot -= entropy.coefficient * *value;
-                }
+                add_scaled(&mut block.scratch, &block.entropy, zero - entropy.coefficient);
             }
             store(token_loss, start, &block.scratch);
         }
@@ -648,12 +638,37 @@ impl<R: Real> RowPass<'_, '_, R> {
     }
 }
 
-#[inline(always)]
-fn estimate_each<R: Real>(block: &mut Block<R>, kl: &KlTerm<R>) {
-    let tokens = block.log_prob.iter().zip(&block.scratch).zip(&block.kept);
-    for ((value, slope), ((log_prob, reference), kept)) in block.kl.iter_mut().zip(block.d_kl.iter_mut()).zip(tokens) {
-        let [estimate, derivative] = kl.estimator.estimate(*log_prob - *reference, kl.difference_clamp, kl.value_clamp);
+/// The KL stage. A function of its own, because only then does the compiler know that its arrays do not overlap, and
+/// vectorise.
+#[inline(never)]
+fn estimate_each<R: Real>(
+    log_prob: &Lane<R>,
+    reference: &Lane<R>,
+    kept: &Lane<bool>,
+    kl: &mut Lane<R>,
+    d_kl: &mut Lane<R>,
+    estimate: impl Fn(R) -> [R; 2],
+) {
+    let tokens = log_prob.iter().zip(reference).zip(kept);
+    for ((value, slope), ((log_prob, reference), kept)) in kl.iter_mut().zip(d_kl.iter_mut()).zip(tokens) {
+        let [estimate, derivative] = estimate(*log_prob - *reference);
         *value = if *kept { estimate } else { R::zero() };
         *slope = if *kept { derivative } else { R::zero() };
+    }
+}
+
+/// Add a multiple of a lane to a lane.
+#[inline(never)]
+fn add_scaled<R: Real>(lane: &mut Lane<R>, more: &Lane<R>, factor: R) {
+    for (slot, value) in lane.iter_mut().zip(more) {
+        *slot += factor * *value;
+    }
+}
+
+/// The exponential stage, a function of its own for the same reason.
+#[inline(never)]
+fn exp_each<R: Real>(log_ratio: &Lane<R>, ratio: &mut Lane<R>) {
+    for (slot, x) in ratio.iter_mut().zip(log_ratio) {
+        *slot = x.exp();
     }
 }

@@ -1,6 +1,6 @@
 //! The surrogates as one choice, and their stage over a block.
 
-use super::block::Block;
+use super::block::{Block, Lane};
 use super::partial::PolicyPartial;
 use crate::num::Real;
 use crate::spec::choice;
@@ -225,17 +225,37 @@ struct Token<R> {
     selected: bool,
 }
 
+/// The surrogate stage over a block.
 #[inline(always)]
 fn each<R: Real>(block: &mut Block<R>, partial: &mut PolicyPartial<R>, formula: impl Fn(Token<R>) -> Term<R>) {
-    let tokens = block
-        .log_prob
-        .iter()
-        .zip(&block.token_log_ratio)
-        .zip(&block.log_ratio)
-        .zip(&block.ratio)
-        .zip(&block.advantage)
-        .zip(block.selected.iter().zip(&block.kept));
-    let results = block.loss.iter_mut().zip(block.derivative.iter_mut());
+    let Block { kept, selected, log_prob, token_log_ratio, log_ratio, ratio, advantage, loss, derivative, .. } = block;
+    let [clipped, high, low, dual] = each_token(
+        [log_prob, token_log_ratio, log_ratio, ratio, advantage],
+        [kept, selected],
+        loss,
+        derivative,
+        formula,
+    );
+    partial.clipped += clipped as usize;
+    partial.clipped_high += high as usize;
+    partial.clipped_low += low as usize;
+    partial.dual_clipped += dual as usize;
+}
+
+/// A function of its own, because only then does the compiler know that its arrays do not overlap, and vectorise.
+#[inline(never)]
+fn each_token<R: Real>(
+    numbers: [&Lane<R>; 5],
+    flags: [&Lane<bool>; 2],
+    losses: &mut Lane<R>,
+    derivatives: &mut Lane<R>,
+    formula: impl Fn(Token<R>) -> Term<R>,
+) -> [u32; 4] {
+    let [log_prob, token_log_ratio, log_ratio, ratio, advantage] = numbers;
+    let [kept, selected] = flags;
+    let tokens =
+        log_prob.iter().zip(token_log_ratio).zip(log_ratio).zip(ratio).zip(advantage).zip(selected.iter().zip(kept));
+    let results = losses.iter_mut().zip(derivatives.iter_mut());
     let (mut clipped, mut high, mut low, mut dual) = (0u32, 0u32, 0u32, 0u32);
     for ((((((log_prob, token_log_ratio), log_ratio), ratio), advantage), (selected, kept)), (loss, derivative)) in
         tokens.zip(results)
@@ -255,8 +275,5 @@ fn each<R: Real>(block: &mut Block<R>, partial: &mut PolicyPartial<R>, formula: 
         low += u32::from(term.clipped_low & *kept);
         dual += u32::from(term.dual_clipped & *kept);
     }
-    partial.clipped += clipped as usize;
-    partial.clipped_high += high as usize;
-    partial.clipped_low += low as usize;
-    partial.dual_clipped += dual as usize;
+    [clipped, high, low, dual]
 }
