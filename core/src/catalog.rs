@@ -11,7 +11,9 @@ pub static FAMILIES: &[&[&[Operation]]] = &[
     crate::reduce::OPERATIONS,
     crate::advantage::OPERATIONS,
     crate::reward::OPERATIONS,
+    crate::value::OPERATIONS,
     crate::preference::OPERATIONS,
+    crate::td::OPERATIONS,
     crate::objective::OPERATIONS,
 ];
 

@@ -24,6 +24,8 @@ pub mod reduce;
 pub mod reward;
 pub mod spec;
 pub mod surrogate;
+pub mod td;
+pub mod value;
 
 pub use error::Error;
 

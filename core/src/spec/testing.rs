@@ -10,6 +10,7 @@ use crate::Error;
 enum Owned {
     Real(Vec<f64>),
     Mask(Vec<u8>),
+    Index(Vec<u32>),
 }
 
 /// One call of an operation, put together step by step.
@@ -37,6 +38,9 @@ impl Case {
     }
     pub(crate) fn mask(self, name: &'static str, shape: &[usize], values: &[u8]) -> Self {
         self.input(name, shape, Owned::Mask(values.to_vec()))
+    }
+    pub(crate) fn index(self, name: &'static str, shape: &[usize], values: &[u32]) -> Self {
+        self.input(name, shape, Owned::Index(values.to_vec()))
     }
     fn param(mut self, name: &'static str, value: GivenValue<'static>) -> Self {
         self.params.push(Given { name, value });
@@ -79,6 +83,7 @@ impl Case {
                 data: match data {
                     Owned::Real(_) => Data::Real(real),
                     Owned::Mask(values) => Data::Mask(values),
+                    Owned::Index(values) => Data::Index(values),
                 },
             })
             .collect();
