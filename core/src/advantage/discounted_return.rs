@@ -57,26 +57,30 @@ fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     out.fill(R::zero());
     let start = row.saturating_mul(trajectories.mask.shape().columns);
     let (mut to_go, mut finite, mut behind) = (N::zero(), true, None);
-    trajectories.reversed(row, &[], |step| {
-        let gap = behind.is_some_and(|behind| behind != step.slot + 1);
-        let follows = if step.cut {
-            A::read(step.next_value)
-        } else if gap && !carry_over_gaps {
-            N::zero()
-        } else {
-            to_go
-        };
-        let discount = A::coefficient(step.discount);
-        to_go = A::read(step.reward);
-        if discount != N::zero() {
-            to_go = A::settle(to_go + discount * follows);
-        }
-        behind = Some(step.slot);
-        finite &= to_go.is_finite();
-        if let Some(out) = out.get_mut(step.slot.saturating_sub(start)) {
-            *out = A::write(to_go);
-        }
-    });
+    trajectories.reversed(
+        row,
+        |_| R::zero(),
+        |step| {
+            let gap = behind.is_some_and(|behind| behind != step.slot + 1);
+            let follows = if step.cut {
+                A::read(step.next_value)
+            } else if gap && !carry_over_gaps {
+                N::zero()
+            } else {
+                to_go
+            };
+            let discount = A::coefficient(step.discount);
+            to_go = A::read(step.reward);
+            if discount != N::zero() {
+                to_go = A::settle(to_go + discount * follows);
+            }
+            behind = Some(step.slot);
+            finite &= to_go.is_finite();
+            if let Some(out) = out.get_mut(step.slot.saturating_sub(start)) {
+                *out = A::write(to_go);
+            }
+        },
+    );
     finite
 }
 

@@ -90,17 +90,21 @@ fn general_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     out.fill(R::zero());
     let start = row.saturating_mul(trajectories.mask.shape().columns);
     let (mut carried, mut finite) = (N::zero(), true);
-    trajectories.reversed(row, value, |step| {
-        let reward = A::read(step.reward);
-        let bootstrapped = A::coefficient(step.discount) * A::read(step.next_value);
-        let delta = reward + bootstrapped - A::read(at(value, step.slot));
-        let trace = A::coefficient(step.discount * lambda);
-        carried = if step.cut || trace == N::zero() { delta } else { A::settle(delta + trace * carried) };
-        finite &= carried.is_finite();
-        if let Some(out) = out.get_mut(step.slot.saturating_sub(start)) {
-            *out = A::write(carried);
-        }
-    });
+    trajectories.reversed(
+        row,
+        |slot| at(value, slot),
+        |step| {
+            let reward = A::read(step.reward);
+            let bootstrapped = A::coefficient(step.discount) * A::read(step.next_value);
+            let delta = reward + bootstrapped - A::read(at(value, step.slot));
+            let trace = A::coefficient(step.discount * lambda);
+            carried = if step.cut || trace == N::zero() { delta } else { A::settle(delta + trace * carried) };
+            finite &= carried.is_finite();
+            if let Some(out) = out.get_mut(step.slot.saturating_sub(start)) {
+                *out = A::write(carried);
+            }
+        },
+    );
     finite
 }
 

@@ -8,6 +8,10 @@ pub mod gpg;
 pub mod group_mean;
 pub mod group_mean_std;
 pub mod grouped;
+pub mod lambda_return;
+pub mod monte_carlo_value;
+pub mod n_step_return;
+pub mod off_policy_return;
 pub mod opo;
 pub mod optimal_token_baseline;
 pub mod passk;
@@ -15,6 +19,7 @@ pub mod reinforce_plus_plus;
 pub mod remax;
 pub mod rloo;
 pub mod trajectory;
+pub mod vtrace;
 pub mod whiten;
 
 pub use batch_std::batch_std;
@@ -25,6 +30,10 @@ pub use gpg::{GpgCount, gpg};
 pub use group_mean::group_mean;
 pub use group_mean_std::{GroupMeanStd, group_mean_std};
 pub use grouped::{Deviation, EpsPlacement, GroupOfOne, GroupedRewards, broadcast};
+pub use lambda_return::{TraceKind, lambda_return, td_lambda_increment};
+pub use monte_carlo_value::{Visits, monte_carlo_value};
+pub use n_step_return::n_step_return;
+pub use off_policy_return::{ActionValueSteps, OffPolicyTrace, off_policy_return};
 pub use opo::opo;
 pub use optimal_token_baseline::{Alignment, TokenBaseline, TokenBaselineInputs, optimal_token_baseline};
 pub use passk::passk;
@@ -32,6 +41,7 @@ pub use reinforce_plus_plus::{ReinforcePlusPlus, reinforce_plus_plus, reinforce_
 pub use remax::remax;
 pub use rloo::rloo;
 pub use trajectory::{Discount, Trajectories};
+pub use vtrace::{Vtrace, vtrace};
 pub use whiten::{Center, Moments, OneToken, Whiten, WhitenSums, whiten, whiten_in_place};
 
 use crate::spec::Operation;
@@ -52,4 +62,9 @@ pub static OPERATIONS: &[&[Operation]] = &[
     whiten::SPECS,
     discounted_return::SPECS,
     gae::SPECS,
+    n_step_return::SPECS,
+    lambda_return::SPECS,
+    vtrace::SPECS,
+    off_policy_return::SPECS,
+    monte_carlo_value::SPECS,
 ];

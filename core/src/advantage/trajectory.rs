@@ -134,38 +134,58 @@ impl<'a, R: Real> Trajectories<'a, R> {
         Ok(())
     }
 
-    /// The steps of a row, last first. `value`: see [`Trajectories::check`].
+    /// The steps of a row, last first. `value`: the state value at a flat index, which stands in for `next_value`.
     #[inline(always)]
-    pub(super) fn reversed(&self, row: usize, value: &[R], mut visit: impl FnMut(Step<R>)) {
+    pub(super) fn reversed(&self, row: usize, value: impl Fn(usize) -> R, mut visit: impl FnMut(Step<R>)) {
         let columns = self.mask.shape().columns;
         let start = row.saturating_mul(columns);
         let mut next = None;
         for slot in (start..start.saturating_add(columns)).rev() {
-            if !self.mask.keeps(slot) {
-                continue;
+            if self.mask.keeps(slot) {
+                visit(self.step_before(row, slot, next, &value));
+                next = Some(slot);
             }
-            let terminated = flag(self.terminated, slot);
-            let discount = match self.discount {
-                Discount::Constant(gamma) => gamma,
-                Discount::PerStep(discount) => at(discount, slot),
-            };
-            let next_value = if terminated {
-                R::zero()
-            } else if let Some(next_value) = self.next_value {
-                at(next_value, slot)
-            } else if let Some(next) = next {
-                at(value, next)
-            } else {
-                self.bootstrap_value.map_or(R::zero(), |bootstrap| at(bootstrap, row))
-            };
-            visit(Step {
-                slot,
-                reward: at(self.reward, slot),
-                discount: if terminated { R::zero() } else { discount },
-                next_value,
-                cut: terminated || flag(self.truncated, slot) || next.is_none(),
-            });
-            next = Some(slot);
+        }
+    }
+
+    /// The step at a flat index of a row. Finds the step behind it by a scan.
+    pub(super) fn step(&self, row: usize, slot: usize, value: impl Fn(usize) -> R) -> Step<R> {
+        self.step_before(row, slot, self.next_kept(row, slot), &value)
+    }
+
+    /// The step that follows within the same episode.
+    pub(super) fn follower(&self, row: usize, slot: usize) -> Option<usize> {
+        if flag(self.terminated, slot) || flag(self.truncated, slot) { None } else { self.next_kept(row, slot) }
+    }
+
+    fn next_kept(&self, row: usize, slot: usize) -> Option<usize> {
+        let columns = self.mask.shape().columns;
+        let end = row.saturating_mul(columns).saturating_add(columns);
+        (slot.saturating_add(1)..end).find(|slot| self.mask.keeps(*slot))
+    }
+
+    #[inline(always)]
+    fn step_before(&self, row: usize, slot: usize, next: Option<usize>, value: impl Fn(usize) -> R) -> Step<R> {
+        let terminated = flag(self.terminated, slot);
+        let discount = match self.discount {
+            Discount::Constant(gamma) => gamma,
+            Discount::PerStep(discount) => at(discount, slot),
+        };
+        let next_value = if terminated {
+            R::zero()
+        } else if let Some(next_value) = self.next_value {
+            at(next_value, slot)
+        } else if let Some(next) = next {
+            value(next)
+        } else {
+            self.bootstrap_value.map_or(R::zero(), |bootstrap| at(bootstrap, row))
+        };
+        Step {
+            slot,
+            reward: at(self.reward, slot),
+            discount: if terminated { R::zero() } else { discount },
+            next_value,
+            cut: terminated || flag(self.truncated, slot) || next.is_none(),
         }
     }
 
