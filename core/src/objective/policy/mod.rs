@@ -18,6 +18,8 @@ mod call;
 mod partial;
 mod row;
 mod surrogate;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{PolicyBatch, PolicyOutputs, Spread};
 pub use call::AdvantageSource;
