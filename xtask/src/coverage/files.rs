@@ -9,9 +9,6 @@ use plumbline_core::spec::Family;
 
 use crate::process::root;
 
-/// Files of a room that its formulas share: statistics of a group, the spreading of a row's number over its tokens.
-const SHARED: [&str; 1] = ["core/src/advantage/grouped.rs"];
-
 /// Identifier → the file of core that holds it, relative to the workspace.
 pub fn ids() -> Result<BTreeMap<String, String>, String> {
     let mut files = BTreeMap::new();
@@ -36,20 +33,19 @@ pub fn holes() -> Result<Vec<String>, String> {
         let code = without_tests(&text);
         let name = relative(&path);
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        if stem == "mod" || SHARED.contains(&name.as_str()) {
+        if stem == "mod" {
             continue;
         }
-        let listed = || {
-            let parent = path.parent().map(|folder| folder.join("mod.rs"));
-            parent.is_some_and(|parent| {
-                fs::read_to_string(parent).is_ok_and(|text| text.contains(&format!("{stem}::SPECS")))
-            })
-        };
+        let parent = path.parent().map(|folder| folder.join("mod.rs"));
+        let parent = parent.and_then(|parent| fs::read_to_string(parent).ok()).unwrap_or_default();
         if code.contains("pub static SPECS") {
-            if !listed() {
+            if !parent.contains(&format!("{stem}::SPECS")) {
                 holes.push(format!("{name}: its SPECS are not in the family's OPERATIONS"));
             }
-        } else if let Some(function) = public_formula(code) {
+        } else if let Some(function) = public_formula(code)
+            && parent.contains(&format!("pub mod {stem};"))
+            && !shared(&path)?
+        {
             holes.push(format!("{name}: `{function}` is public, but the file has no catalog entry"));
         }
         for id in code.split("id: \"").skip(1).filter_map(|rest| rest.split('"').next()) {
@@ -59,6 +55,21 @@ pub fn holes() -> Result<Vec<String>, String> {
         }
     }
     Ok(holes)
+}
+
+/// Whether a file without an entry of its own is what the room's formulas are built from: a sibling with entries uses it.
+fn shared(path: &Path) -> Result<bool, String> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let path_to = format!("{stem}::");
+    for sibling in all()?.iter().filter(|sibling| sibling.parent() == path.parent()) {
+        let text = read(sibling)?;
+        if text.lines().any(|line| line.starts_with("use ") && line.contains(&path_to))
+            && text.contains("pub static SPECS")
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A free function that is public and generic over the number type; methods of types do not count.
