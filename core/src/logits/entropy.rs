@@ -3,7 +3,7 @@
 use super::row::{COTANGENT, D_LOGITS, LOGITS, ROW_MASK, SoftmaxRow, TEMPERATURE, map_rows};
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Dialect, Family, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
 
 /// H = −Σ p ln p with p = softmax(z/τ), in nats. Every term is ≥ 0, so nothing cancels; an entry of probability 0 counts
 /// as 0.
@@ -78,10 +78,7 @@ pub static SPECS: &[Operation] = &[
         params: &[TEMPERATURE],
         defaults: &[],
         outputs: &[OutputSpec::value("entropy", &["N"], "entropy of each row (nats)"), D_LOGITS],
-        dialects: &[
-            Dialect { name: "verl-0.9", note: "the caller divides by the temperature", settings: &[] },
-            Dialect { name: "trl-1.16", note: "the same", settings: &[] },
-        ],
+        dialects: &[],
         evaluate: evaluate_with!(evaluate_entropy),
     },
     Operation {

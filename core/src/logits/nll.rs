@@ -5,7 +5,7 @@ use super::token_logprob::{token_logprob, write_token_logprob_gradient};
 use crate::Error;
 use crate::batch::row_of;
 use crate::num::Real;
-use crate::spec::{Call, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Source, evaluate_with};
+use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Source, evaluate_with};
 
 /// The position whose logits predict the label at `position`: the one before it where labels are shifted, itself where the
 /// caller has shifted them already; `None` for a first label that nothing predicts.
@@ -120,7 +120,7 @@ pub static SPECS: &[Operation] = &[Operation {
         OutputSpec::gradient("d_logits", "logits", &["B", "T", "V"], "gradient by the logits"),
         OutputSpec::value("counted", &["B", "T"], "1 where a label counts and something predicts it, 0 elsewhere"),
     ],
-    dialects: &[Dialect { name: "trl-1.16", note: "labels shifted inside", settings: &[] }],
+    dialects: &[],
     evaluate: evaluate_with!(evaluate),
 }];
 

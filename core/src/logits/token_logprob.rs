@@ -3,7 +3,7 @@
 use super::row::{COTANGENT, D_LOGITS, LOGITS, ROW_MASK, Rows, SoftmaxRow, TEMPERATURE, map_rows};
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
 
 /// ln softmax(z/τ)[a]: −∞ where the action is excluded or does not exist.
 ///
@@ -89,9 +89,6 @@ pub static SPECS: &[Operation] = &[Operation {
     params: &[TEMPERATURE],
     defaults: &[],
     outputs: &[OutputSpec::value("log_prob", &["N"], "log-probability of each action (nats)"), D_LOGITS],
-    dialects: &[
-        Dialect { name: "verl-0.9", note: "the caller divides by the temperature", settings: &[] },
-        Dialect { name: "trl-1.16", note: "the same", settings: &[] },
-    ],
+    dialects: &[],
     evaluate: evaluate_with!(evaluate),
 }];
