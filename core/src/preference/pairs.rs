@@ -1,7 +1,7 @@
 //! Chosen and rejected responses: the view of a batch of pairs, and the mean of a pair loss over it with its gradient
 //! and the metrics that every preference trainer prints. The losses themselves are in files of their own.
 
-use super::arithmetic::times;
+use super::arithmetic::{difference, times};
 use crate::Error;
 use crate::num::{ExactSum, Real};
 use crate::spec::{Call, Domain, InputSpec, OutputSpec, ParamSpec, Range};
@@ -100,10 +100,11 @@ impl PairSums {
         self.pairs
     }
 
-    /// The means over `count` pairs.
+    /// The means over `count` pairs. Where losses of +∞ and −∞ meet, +∞ wins.
     pub fn means<R: Real>(&self, count: R) -> PairMeans<R> {
+        let loss = self.loss.value::<R>();
         PairMeans {
-            loss: self.loss.value::<R>() / count,
+            loss: if loss.is_nan() { R::infinity() } else { loss } / count,
             chosen_reward: self.chosen_reward.value::<R>() / count,
             rejected_reward: self.rejected_reward.value::<R>() / count,
             margin: self.margin.value::<R>() / count,
@@ -111,11 +112,13 @@ impl PairSums {
         }
     }
 
+    /// Add one pair. For the metrics a reward beyond the number type's range counts as its largest number.
     pub(super) fn add<R: Real>(&mut self, loss: R, chosen_reward: R, rejected_reward: R) {
+        let in_range = |reward: R| reward.clip(R::min_value(), R::max_value());
         self.loss.add(loss);
-        self.chosen_reward.add(chosen_reward);
-        self.rejected_reward.add(rejected_reward);
-        self.margin.add(super::arithmetic::difference(chosen_reward, rejected_reward));
+        self.chosen_reward.add(in_range(chosen_reward));
+        self.rejected_reward.add(in_range(rejected_reward));
+        self.margin.add(in_range(difference(chosen_reward, rejected_reward)));
         self.correct += usize::from(chosen_reward > rejected_reward);
         self.pairs += 1;
     }
@@ -200,12 +203,29 @@ impl<R: Real> PairBatch<'_, R> {
     }
 
     /// Sum a pair loss over the batch and write the per-pair results. `count` is the number of pairs that gradients
-    /// are divided by: that of this batch, or that of the full batch where this is a shard.
+    /// are divided by: that of this batch, or that of the full batch where this is a shard. The reward of a response
+    /// is β times its log-ratio.
     pub fn sum(
         &self,
         beta: R,
         count: R,
         buffers: PairBuffers<'_, R>,
+        loss: impl FnMut(&Pair<R>) -> PairTerm<R>,
+    ) -> Result<PairSums, Error> {
+        self.sum_with_rewards(
+            count,
+            buffers,
+            |pair| [beta * pair.chosen_log_ratio, beta * pair.rejected_log_ratio],
+            loss,
+        )
+    }
+
+    /// The same with another definition of the chosen and the rejected reward.
+    pub fn sum_with_rewards(
+        &self,
+        count: R,
+        buffers: PairBuffers<'_, R>,
+        rewards: impl Fn(&Pair<R>) -> [R; 2],
         mut loss: impl FnMut(&Pair<R>) -> PairTerm<R>,
     ) -> Result<PairSums, Error> {
         self.check()?;
@@ -219,7 +239,8 @@ impl<R: Real> PairBatch<'_, R> {
                 let term = loss(&pair);
                 let value = times(weight, term.value);
                 results = [value, times(weight, term.d_chosen) / count, times(weight, term.d_rejected) / count];
-                sums.add(value, beta * pair.chosen_log_ratio, beta * pair.rejected_log_ratio);
+                let [chosen, rejected] = rewards(&pair);
+                sums.add(value, chosen, rejected);
             }
             for (buffer, result) in
                 [&mut pair_loss, &mut d_chosen_log_prob, &mut d_rejected_log_prob].into_iter().zip(results)
