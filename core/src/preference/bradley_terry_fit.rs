@@ -137,9 +137,9 @@ pub static SPECS: &[Operation] = &[Operation {
         ParamSpec::number(
             "tolerance",
             r"\epsilon",
-            1e-13,
+            1e-15,
             Range::POSITIVE,
-            "largest change of a log-strength in the last sweep",
+            "largest change of a log-strength in the last sweep; less than 8 units in the last place of 1 counts as that",
         ),
         ParamSpec::integer("max_iterations", "", 10_000, 1, 1_000_000_000, "most sweeps that are made"),
     ],
