@@ -121,7 +121,10 @@ fn padded(tensor: &Tensor, shape: Shape, extra: usize, mut fill: impl FnMut() ->
 fn divides_by_width(operation: &'static Operation, case: &Case) -> bool {
     let params = resolved_params(operation, dialect_of(case), &case.params).unwrap();
     let has = |wanted: &str, value: &Param| params.iter().any(|(name, given)| *name == wanted && given == value);
-    has("aggregation", &Param::Name("seq_mean_token_sum_norm".to_owned())) && has("length_normaliser", &Param::None)
+    let counts_absent = params.iter().any(|(name, given)| *name == "absent_length" && *given != Param::Number(0.0));
+    counts_absent
+        || has("aggregation", &Param::Name("seq_mean_token_sum_norm".to_owned()))
+            && has("length_normaliser", &Param::None)
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! DiscoPOP: a logistic and an exponential loss, mixed by the log-ratio.
 
+use core::cmp::Ordering;
+
 use super::arithmetic::times;
 use super::pairs::{BETA, INPUTS_WITH_LENGTHS, OUTPUTS, PAIR_COUNT, evaluate_pairs};
 use super::scores::{
@@ -26,9 +28,15 @@ use crate::spec::{Call, Dialect, Family, Operation, ParamSpec, Range, Source, ev
 pub fn discopop<R: Real>(margin: R, tau: R) -> [R; 2] {
     let scaled = margin / tau;
     let (modulation, complement) = (sigmoid(scaled), sigmoid(-scaled));
-    // The exponent tends to −∞ at both ends where τ < 1; at an infinite margin the limit is written out.
-    let exponential = if margin == R::infinity() || (margin == R::neg_infinity() && tau < R::one()) {
+    // ln m − x tends to −x(1 − 1/τ) at large negative x; at an infinite margin, where it would be ∞ − ∞, the limit is written out.
+    let exponential = if margin == R::infinity() {
         R::zero()
+    } else if margin == R::neg_infinity() {
+        match tau.partial_cmp(&R::one()) {
+            Some(Ordering::Less) => R::zero(),
+            Some(Ordering::Equal) => R::one(),
+            _ => R::infinity(),
+        }
     } else {
         (logsigmoid(scaled) - margin).exp()
     };
@@ -99,5 +107,6 @@ mod tests {
         assert_eq!(discopop(f64::NEG_INFINITY, 0.05), [f64::INFINITY, -1.0]);
         assert_eq!(discopop(f64::INFINITY, 0.05), [0.0, 0.0]);
         assert_eq!(discopop(-2000.0f64, 3.0), [f64::INFINITY, f64::NEG_INFINITY]);
+        assert_eq!(discopop(f64::NEG_INFINITY, 3.0), [f64::INFINITY, f64::NEG_INFINITY]);
     }
 }

@@ -20,7 +20,7 @@ choice! {
     }
 }
 
-/// The slot of a row that its score is read at; `None` where no slot is valid.
+/// The slot of a row that its score is read at; `None` where no slot is valid. Masked slots are absent in every mode.
 ///
 /// By mask it is right for left and right padding and for any pad token. Without a mask a token is valid where it is not the pad
 /// token, so a pad token equal to the end-of-sequence token hides that the response ended; the token before the *first* pad token
@@ -41,15 +41,15 @@ pub fn last_token(
     token_id: Option<&[u32]>,
     pad: u32,
 ) -> Option<usize> {
-    let token = |slot: usize| token_id.and_then(|tokens| tokens.get(slot)).copied();
+    let kept = |slot: &usize| mask.is_none_or(|mask| mask.get(*slot).is_some_and(|byte| *byte != 0));
+    let is_pad = |slot: &usize| token_id.and_then(|tokens| tokens.get(*slot)) == Some(&pad);
+    let last = || (0..width).rev().find(kept);
     match valid_by {
-        ValidBy::Mask => {
-            (0..width).rev().find(|slot| mask.is_none_or(|mask| mask.get(*slot).is_some_and(|byte| *byte != 0)))
-        }
-        ValidBy::LastNonPad => (0..width).rev().find(|slot| token(*slot) != Some(pad)),
-        ValidBy::BeforeFirstPad => match (0..width).find(|slot| token(*slot) == Some(pad)) {
-            None | Some(0) => width.checked_sub(1),
-            Some(slot) => Some(slot - 1),
+        ValidBy::Mask => last(),
+        ValidBy::LastNonPad => (0..width).rev().find(|slot| kept(slot) && !is_pad(slot)),
+        ValidBy::BeforeFirstPad => match (0..width).find(|slot| kept(slot) && is_pad(slot)) {
+            Some(first) => (0..first).rev().find(kept).or_else(last),
+            None => last(),
         },
     }
 }
