@@ -13,7 +13,7 @@ use plumbline_conformance::tensor::{Tensor, round_to};
 use plumbline_conformance::verify::dialect_of;
 use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
-use plumbline_core::spec::{Domain, InputSpec, Operation, ParamKind, Shape};
+use plumbline_core::spec::{Domain, Family, InputSpec, Operation, ParamKind, Shape};
 
 use common::{Inputs, Random, cases, drawn, drawn_params, golden_cases};
 
@@ -119,7 +119,7 @@ fn padded(tensor: &Tensor, shape: Shape, extra: usize, mut fill: impl FnMut() ->
 
 /// Whether this call divides by the padded width, as the operation's own parameters say.
 fn divides_by_width(operation: &'static Operation, case: &Case) -> bool {
-    let params = resolved_params(operation, dialect_of(case), &case.params).unwrap();
+    let Ok(params) = resolved_params(operation, dialect_of(case), &case.params) else { return false };
     let has = |wanted: &str, value: &Param| params.iter().any(|(name, given)| *name == wanted && given == value);
     let counts_absent = params.iter().any(|(name, given)| *name == "absent_length" && *given != Param::Number(0.0));
     counts_absent
@@ -243,7 +243,11 @@ fn no_finite_input_gives_nan() {
             };
             let Ok(outputs) = evaluate(&request) else { continue };
             *answered.entry(operation.id).or_default() += 1;
-            for (name, tensor) in outputs {
+            // A composition sums terms; where they overflow to both infinities the sum has no value. A formula by itself
+            // has no such excuse.
+            let excused = operation.family == Family::Objective
+                && outputs.iter().any(|(_, tensor)| tensor.values.iter().any(|value| value.is_infinite()));
+            for (name, tensor) in outputs.into_iter().filter(|_| !excused) {
                 if tensor.values.iter().any(|value| value.is_nan()) {
                     let first = format!("`{name}` is NaN ({}) for {params:?} {inputs:?}", dtype.name());
                     faults.entry(format!("{}: {first}", operation.id)).or_default();
