@@ -200,6 +200,9 @@ impl Range {
     /// x ≥ 0.
     pub const NON_NEGATIVE: Range =
         Range { low: 0.0, low_inclusive: true, high: f64::INFINITY, high_inclusive: false, text: ">= 0" };
+    /// x ≤ 0.
+    pub const NON_POSITIVE: Range =
+        Range { low: f64::NEG_INFINITY, low_inclusive: false, high: 0.0, high_inclusive: true, text: "<= 0" };
     /// 0 ≤ x ≤ 1.
     pub const UNIT: Range = Range { low: 0.0, low_inclusive: true, high: 1.0, high_inclusive: true, text: "in [0, 1]" };
     /// 0 ≤ x < 1.

@@ -135,14 +135,14 @@ pub(crate) const PARAMS: &[ParamSpec] = &{
             "log_ratio_min",
             r"x_{\min}",
             None,
-            Range::ANY,
+            Range::NON_POSITIVE,
             "lower limit of the log-ratio, at its level, before the exponential (nats); off by default",
         ),
         ParamSpec::optional(
             "log_ratio_max",
             r"x_{\max}",
             None,
-            Range::ANY,
+            Range::NON_NEGATIVE,
             "upper limit of the log-ratio, at its level, before the exponential (nats); off by default",
         ),
         ParamSpec::optional(
