@@ -208,20 +208,23 @@ fn setting(kind: ParamKind, value: &serde_json::Value) -> Option<Value> {
 
 /// Whether the operation itself accepts the case, with finite numbers.
 fn is_legal(meaning: &Meaning, case: &Case) -> bool {
-    let names: Vec<&'static str> = wanted(meaning.operation, case, true).iter().map(|output| output.name).collect();
     meaning
         .parameters(case)
-        .and_then(|params| outputs(meaning.operation, &params, &case.inputs, &names))
+        .and_then(|params| {
+            let names = wanted(meaning.operation, &params, case, true);
+            outputs(meaning.operation, &params, &case.inputs, &names)
+        })
         .is_ok_and(|all| all.iter().flatten().all(|number| number.is_finite()))
 }
 
-/// The outputs to ask for: the main one, the gradients by inputs that are given, and the other values.
-fn wanted(operation: &'static Operation, case: &Case, gradients: bool) -> Vec<&'static OutputSpec> {
-    let by_input = |output: &&OutputSpec| match output.gradient_of {
+/// The outputs to ask for: the main one, the gradients by inputs that are given, and the other values whose dimensions
+/// the inputs fix.
+fn wanted(operation: &'static Operation, params: &[Value], case: &Case, gradients: bool) -> Vec<&'static str> {
+    let is_wanted = |output: &&OutputSpec| match output.gradient_of {
         Some(input) => gradients && case.input(input).is_some(),
-        None => true,
+        None => output_shape(operation, params, &case.inputs, output.name).is_some(),
     };
-    operation.outputs.iter().filter(by_input).collect()
+    operation.outputs.iter().filter(is_wanted).map(|output| output.name).collect()
 }
 
 /// The implementation, started when it is needed and started again when it broke.
@@ -257,8 +260,7 @@ impl Runner<'_> {
         self.seq += 1;
         let operation = meaning.operation;
         let params = meaning.parameters(case).map_err(Trouble::new)?;
-        let want: Vec<&'static str> =
-            wanted(operation, case, start.gradients).iter().map(|output| output.name).collect();
+        let want = wanted(operation, &params, case, start.gradients);
         let request = Request::Run { seq: self.seq, operation, dtype: start.dtype, params: &params, case, want: &want };
         let shape = |name: &str| output_shape(operation, &params, &case.inputs, name);
         Ok(match subject.run(&request, self.limit, &shape) {

@@ -74,7 +74,7 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
         .filter(|sample| !has_unexpected(sample, tolerance))
         .cloned()
         .collect();
-    let worst = samples.iter().filter_map(Sample::worst).max_by(|a, b| a.difference.total_cmp(&b.difference));
+    let worst = worst_of(samples.iter());
     let differing = clean.iter().filter(|sample| !sample.is_right(tolerance)).count();
     let mut conforms_to = None;
     if differing > 0 {
@@ -113,6 +113,14 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
         worst: worst.filter(|worst| !tolerance.same(worst.got, worst.expected)),
         findings,
     }
+}
+
+/// The number that differs most, on an ordinary case where one differs: far cases are large in everything.
+fn worst_of<'a>(samples: impl Iterator<Item = &'a Sample<'a>> + Clone) -> Option<Worst> {
+    let regular = samples.clone().filter(|sample| sample.case.purpose == Purpose::Regular).filter_map(Sample::worst);
+    let all = samples.filter_map(Sample::worst);
+    let most = |first: &Worst, second: &Worst| first.difference.total_cmp(&second.difference);
+    regular.filter(|worst| worst.difference > 1e-9).max_by(most).or_else(|| all.max_by(most))
 }
 
 fn broken_and_raised(seen: &[Observation]) -> Vec<Finding> {
@@ -319,8 +327,7 @@ fn other_outputs(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) 
 /// The finding for numbers that are finite and not right.
 fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> Finding {
     let differing: Vec<&Sample<'_>> = samples.iter().filter(|sample| !sample.is_right(tolerance)).collect();
-    let worst =
-        differing.iter().filter_map(|sample| sample.worst()).max_by(|a, b| a.difference.total_cmp(&b.difference));
+    let worst = worst_of(differing.iter().copied());
     let mut text = format!("{} of {} cases differ", differing.len(), samples.len());
     let mut case = String::new();
     if let Some(worst) = &worst {

@@ -83,7 +83,7 @@ pub fn outputs(
     })
 }
 
-/// The shape of an output; `None` where the operation has no such output.
+/// The shape of an output; `None` where the operation has no such output or these inputs do not fix its dimensions.
 pub fn output_shape(
     operation: &'static Operation,
     params: &[Value],
@@ -91,10 +91,6 @@ pub fn output_shape(
     name: &str,
 ) -> Option<Vec<usize>> {
     let output = operation.output(name)?;
-    // A gradient has its input's shape as it was given: one number per row where the input had one per row.
-    if let Some(input) = output.gradient_of {
-        return inputs.iter().find(|(given, _)| *given == input).map(|(_, tensor)| tensor.shape.clone());
-    }
     let shape = with_call(operation, params, inputs, |_, _, dims| Ok(shape_of(dims, output.shape)));
     shape.ok().flatten()
 }
