@@ -91,6 +91,11 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
             .and_then(|name| meaning.operation.dialect(name))
             .map(|dialect| dialect.name);
         if conforms_to.is_none() {
+            let is_mask = |explanation: &Explanation| explanation.ids.iter().any(|id| id.starts_with("input:mask:"));
+            if finding.explanations.iter().any(is_mask) {
+                // That junk under the mask is counted follows from it.
+                findings.retain(|finding| finding.kind != FindingKind::MaskedJunk);
+            }
             findings.push(finding);
         }
     }

@@ -57,7 +57,7 @@ impl Search<'_> {
             .map(|factor| Explanation {
                 ids: ids(format!("factor:{}", factor.text)),
                 text: format!("{beside}everything is multiplied by {}", factor.text),
-                cost: cost + 1 + 2 * factor.cost as u32,
+                cost: cost + 1 + factor.cost as u32,
             })
             .collect();
         if found.is_empty() {

@@ -63,7 +63,7 @@ impl Search<'_> {
         for change in &singles {
             found.extend(self.factors(std::slice::from_ref(change)));
         }
-        if !found.is_empty() {
+        if !found.is_empty() || base.value {
             return found;
         }
         self.pairs(&singles)
@@ -91,7 +91,7 @@ impl Search<'_> {
         let base: Vec<&Numbers> = self.samples.iter().map(|sample| &sample.expected).collect();
         // Only changes that change something, and of each kind of result only the first.
         let mut active: Vec<(Change, Vec<Numbers>)> = Vec::new();
-        for change in singles.iter().filter(|change| !matches!(change, Change::Operation(_) | Change::Unstopped)) {
+        for change in singles.iter().filter(|change| may_be_paired(change)) {
             let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
             let numbers: Option<Vec<Numbers>> = self
                 .samples
@@ -146,6 +146,7 @@ impl Search<'_> {
     pub(super) fn cost(&self, change: &Change) -> u32 {
         match change {
             Change::Dialect(_) => 0,
+            Change::Set(_, Value::None) => 1,
             Change::Set(_, Value::Number(_) | Value::Integer(_)) | Change::Scale(..) | Change::Operation(_) => 3,
             Change::GradientOf(change) => 1 + self.cost(change),
             _ => 2,
@@ -212,6 +213,15 @@ impl Search<'_> {
         }
         let count = self.samples.len() as f64;
         distance.is_finite().then_some((distance / count, cosine / count))
+    }
+}
+
+/// Changes that are tried two at a time: those that stand for a decision, not for a size.
+fn may_be_paired(change: &Change) -> bool {
+    match change {
+        Change::Operation(_) | Change::Unstopped | Change::Scale(..) | Change::ExchangeParams(..) => false,
+        Change::Set(_, Value::Number(number)) => *number == 0.0,
+        _ => true,
     }
 }
 
