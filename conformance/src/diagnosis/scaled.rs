@@ -8,7 +8,6 @@ use super::finding::Explanation;
 use super::meaning::Numbers;
 use super::search::Search;
 use super::space::Point;
-use crate::vectors::Case;
 
 impl Search<'_> {
     /// A factor on everything, on the value only or on the gradient only, beside `changes`.
@@ -43,7 +42,7 @@ impl Search<'_> {
             }
             numbers.push(of_point);
         }
-        let cases: Vec<&Case> = self.samples.iter().map(|sample| sample.case).collect();
+        let cases = self.cases();
         let quantities = Quantities::of(self.meaning, &cases);
         let name = |factors: &Option<Vec<Option<f64>>>| {
             factors.as_ref().map(|factors| quantities.name(factors, self.tolerance)).unwrap_or_default()
@@ -106,7 +105,7 @@ impl Search<'_> {
     /// One term of the sum has another factor: the term of a coefficient, or the rest beside it.
     pub(super) fn terms(&self) -> Vec<Explanation> {
         let mut found = Vec::new();
-        let cases: Vec<&Case> = self.samples.iter().map(|sample| sample.case).collect();
+        let cases = self.cases();
         let quantities = Quantities::of(self.meaning, &cases);
         for param in self.meaning.operation.params.iter().filter(|param| is_coefficient(param.kind)) {
             let without = Point { meaning: self.meaning, changes: vec![Change::Set(param.name, Value::Number(0.0))] };
@@ -200,7 +199,7 @@ impl Search<'_> {
         if !lengths_differ {
             return Vec::new();
         }
-        let cases: Vec<&Case> = self.samples.iter().map(|sample| sample.case).collect();
+        let cases = self.cases();
         let quantities = Quantities::of(self.meaning, &cases);
         let mut found = Vec::new();
         for (rest, row) in by_length.iter().zip(["1/L_i", "L_i"]) {

@@ -8,6 +8,7 @@ use super::finding::Explanation;
 use super::meaning::{Meaning, Numbers};
 use super::space::{Point, single_changes};
 use super::tolerance::Tolerance;
+use crate::vectors::Case;
 
 /// The search over points.
 pub(super) struct Search<'a> {
@@ -28,21 +29,20 @@ struct Fit {
 
 impl Search<'_> {
     pub(super) fn explanations(&self) -> Vec<Explanation> {
-        let Some(first) = self.samples.first() else { return Vec::new() };
-        let singles = single_changes(self.meaning, first.case);
+        let singles = single_changes(self.meaning, &self.cases());
+        let base = self.fit(&[]);
         let fits: Vec<Fit> = singles.iter().map(|change| self.fit(std::slice::from_ref(change))).collect();
         let mut found: Vec<Explanation> = Vec::new();
         for (change, fit) in singles.iter().zip(&fits) {
             if fit.value && fit.gradient {
                 found.push(self.explanation(vec![change.clone()]));
-            } else if fit.value && self.fit(&[change.clone(), Change::Unstopped]).gradient {
+            } else if fit.value && !base.value && self.fit(&[change.clone(), Change::Unstopped]).gradient {
                 found.push(self.explanation(vec![change.clone(), Change::Unstopped]));
             }
         }
         found.extend(self.factors(&[]));
         found.extend(self.terms());
         found.extend(self.row_factor());
-        let base = self.fit(&[]);
         if base.value && self.fit(&[Change::NoGradient]).gradient {
             found.push(self.explanation(vec![Change::NoGradient]));
         }
@@ -67,6 +67,11 @@ impl Search<'_> {
             return found;
         }
         self.pairs(&singles)
+    }
+
+    /// The cases of the samples.
+    pub(super) fn cases(&self) -> Vec<&Case> {
+        self.samples.iter().map(|sample| sample.case).collect()
     }
 
     /// Whether value and gradient of a point are what was observed, on all samples.
@@ -165,9 +170,8 @@ impl Search<'_> {
 
     /// The closest points, where none reproduces the numbers.
     pub(super) fn unknown(&self) -> String {
-        let Some(first) = self.samples.first() else { return String::new() };
         let mut ranked: Vec<(f64, f64, Change)> = Vec::new();
-        for change in single_changes(self.meaning, first.case) {
+        for change in single_changes(self.meaning, &self.cases()) {
             let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
             if let Some((distance, cosine)) = self.distance(&point) {
                 ranked.push((distance, cosine, change));

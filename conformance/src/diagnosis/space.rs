@@ -337,8 +337,9 @@ fn slice(
 }
 
 /// All single changes of a meaning, in the order in which explanations of equal cost are printed.
-pub fn single_changes(meaning: &Meaning, example: &Case) -> Vec<Change> {
+pub fn single_changes(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
     let operation = meaning.operation;
+    let Some(example) = cases.first() else { return Vec::new() };
     let mut changes: Vec<Change> = Vec::new();
     changes.extend(
         operation
@@ -347,11 +348,22 @@ pub fn single_changes(meaning: &Meaning, example: &Case) -> Vec<Change> {
             .filter(|dialect| Some(dialect.name) != meaning.dialect)
             .map(|dialect| Change::Dialect(dialect.name)),
     );
-    let base = meaning.parameters(example).unwrap_or_default();
-    for (param, value) in operation.params.iter().zip(&base) {
-        changes.extend(param_changes(param.name, param.kind, *value, operation.default_of(param)));
+    let by_case: Vec<Vec<Value>> = cases.iter().filter_map(|case| meaning.parameters(case).ok()).collect();
+    for (position, param) in operation.params.iter().enumerate() {
+        let mut values: Vec<Value> = Vec::new();
+        for value in by_case.iter().map(|params| params[position]) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let changed = param_changes(param.name, param.kind, &values, operation.default_of(param));
+        // A value that all cases have is no change.
+        changes.extend(changed.into_iter().filter(|change| match change {
+            Change::Set(_, value) => values != [*value],
+            _ => true,
+        }));
     }
-    changes.extend(exchanged_params(operation));
+    changes.extend(exchanged_params(operation, &by_case));
     changes.extend(input_changes(operation, example));
     changes.extend(Split::ALL.into_iter().map(Change::Parts));
     changes.push(Change::Unstopped);
@@ -363,38 +375,40 @@ pub fn single_changes(meaning: &Meaning, example: &Case) -> Vec<Change> {
     changes
 }
 
-fn param_changes(name: &'static str, kind: ParamKind, value: Value, default: Value) -> Vec<Change> {
+fn param_changes(name: &'static str, kind: ParamKind, values: &[Value], default: Value) -> Vec<Change> {
+    let set = |value: Value| Change::Set(name, value);
     match kind {
-        ParamKind::Choice { names, .. } => names
-            .iter()
-            .filter(|candidate| value != Value::Name(candidate))
-            .map(|candidate| Change::Set(name, Value::Name(candidate)))
-            .collect(),
-        ParamKind::Flag { .. } => vec![Change::Set(name, Value::Flag(value != Value::Flag(true)))],
+        ParamKind::Choice { names, .. } => names.iter().map(|name| set(Value::Name(name))).collect(),
+        ParamKind::Flag { .. } => vec![set(Value::Flag(false)), set(Value::Flag(true))],
         ParamKind::Integer { low, high, .. } => {
-            let Value::Integer(number) = value else { return Vec::new() };
-            [number - 1, number + 1, 0, 1]
-                .into_iter()
-                .filter(|other| *other != number && (low..=high).contains(other))
-                .map(|other| Change::Set(name, Value::Integer(other)))
-                .collect()
+            let mut numbers = vec![0, 1];
+            for value in values {
+                if let Value::Integer(number) = value {
+                    numbers.extend([number - 1, number + 1]);
+                }
+            }
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers.retain(|number| (low..=high).contains(number));
+            numbers.into_iter().map(|number| set(Value::Integer(number))).collect()
         }
         ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => {
             let mut changes = Vec::new();
-            if matches!(kind, ParamKind::OptionalNumber { .. }) && value != Value::None {
-                changes.push(Change::Set(name, Value::None));
+            if matches!(kind, ParamKind::OptionalNumber { .. }) {
+                changes.push(set(Value::None));
             }
-            if default != value && default != Value::None {
-                changes.push(Change::Set(name, default));
+            if default != Value::None {
+                changes.push(set(default));
             }
             // Round values to which options are often fixed, and common epsilons.
             for number in [0.0, 1.0, 0.5, 2.0, 3.0, 1e-8, 1e-6, 1e-5, 1e-4] {
-                let other = Value::Number(number);
-                if range.contains(number) && other != value && other != default && is_plausible(default, number) {
-                    changes.push(Change::Set(name, other));
+                if range.contains(number) && Value::Number(number) != default && is_plausible(default, number) {
+                    changes.push(set(Value::Number(number)));
                 }
             }
-            changes.extend([0.5, 2.0, -1.0].into_iter().map(|factor| Change::Scale(name, factor)));
+            if values.iter().any(|value| matches!(value, Value::Number(number) if *number != 0.0)) {
+                changes.extend([0.5, 2.0, -1.0].into_iter().map(|factor| Change::Scale(name, factor)));
+            }
             changes
         }
     }
@@ -406,16 +420,17 @@ fn is_plausible(default: Value, number: f64) -> bool {
     number == 0.0 || (number < 1e-2) == is_small || matches!(default, Value::Number(0.0))
 }
 
-fn exchanged_params(operation: &'static Operation) -> Vec<Change> {
+/// Pairs of real parameters that are both set, to different numbers, on some case.
+fn exchanged_params(operation: &'static Operation, by_case: &[Vec<Value>]) -> Vec<Change> {
     let mut changes = Vec::new();
-    let numeric = |kind: ParamKind| match kind {
-        ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => Some(range.text),
-        _ => None,
-    };
-    for (position, first) in operation.params.iter().enumerate() {
-        for second in operation.params.iter().skip(position + 1) {
-            if numeric(first.kind).is_some() && numeric(second.kind).is_some() {
-                changes.push(Change::ExchangeParams(first.name, second.name));
+    for (first, first_param) in operation.params.iter().enumerate() {
+        for (second, second_param) in operation.params.iter().enumerate().skip(first + 1) {
+            let differ = |params: &Vec<Value>| match (params[first], params[second]) {
+                (Value::Number(first), Value::Number(second)) => first != second,
+                _ => false,
+            };
+            if by_case.iter().any(differ) {
+                changes.push(Change::ExchangeParams(first_param.name, second_param.name));
             }
         }
     }

@@ -77,6 +77,13 @@ pub fn cases_for(
             keep(&mut cases, case);
         }
     }
+    for (param, range) in maker.taken_options() {
+        let Some(first) = cases.first().cloned() else { break };
+        let mut case = first;
+        case.id = format!("with-{param}");
+        case.overrides.push((param, Value::Number(inside(range, &mut random))));
+        keep(&mut cases, case);
+    }
     if maker.has_mask() {
         let plan = Plan::chosen(&maker, Vec::new(), &[0, 2, 4, 3, 1]);
         let case = maker.case("empty-row".into(), Purpose::EmptyRow, &plan, &mut random);
@@ -251,6 +258,18 @@ impl Maker<'_> {
             .collect()
     }
 
+    /// Options that are off by default and that the implementation takes.
+    fn taken_options(&self) -> Vec<(&'static str, Range)> {
+        let params = self.operation.params.iter().zip(self.base);
+        params
+            .filter(|(param, base)| self.is_varied(param.name) && **base == Value::None)
+            .filter_map(|(param, _)| match param.kind {
+                ParamKind::OptionalNumber { range, .. } => Some((param.name, range)),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Only parameters that the implementation says it takes are varied.
     fn is_varied(&self, name: &str) -> bool {
         self.taken.names.is_some() && self.taken.takes(name)
@@ -323,9 +342,7 @@ impl Maker<'_> {
             .map(|index| match domain {
                 Domain::LogRatio => log_ratio(index, plan, random),
                 Domain::Logit => random.between(-2.5, 2.5),
-                Domain::Advantage if !plan.drawn && index % 7 == 5 => 0.0,
-                Domain::Advantage if index % 2 == 0 => random.between(0.3, 2.1),
-                Domain::Advantage => random.between(-1.9, -0.2),
+                Domain::Advantage => advantage(index, plan, random),
                 Domain::Reward => random.between(-1.0, 2.0),
                 Domain::Value => random.between(-1.2, 1.6),
                 Domain::Probability => random.between(0.05, 0.95),
@@ -394,9 +411,35 @@ impl LogProbs {
     }
 }
 
+/// The sign of the advantage and the log-ratio of chosen tokens, by index. With rows of lengths 1, 2 and 4 out of 4
+/// columns the tokens 0, 4, 5 and 8 to 11 stand: both signs above, inside and below usual clip ranges, one token where
+/// a dual clip acts, one advantage of 0. The first three signs serve where there is one advantage for each row.
+const CHOSEN: [(f64, f64); 12] = [
+    (-1.0, 0.48),
+    (1.0, -0.55),
+    (-1.0, 0.33),
+    (1.0, -0.07),
+    (1.0, 1.4),
+    (-1.0, -1.6),
+    (-1.0, 0.02),
+    (1.0, 0.9),
+    (-1.0, 2.1),
+    (1.0, -0.6),
+    (1.0, 0.06),
+    (0.0, -0.13),
+];
+
+fn advantage(index: usize, plan: &Plan, random: &mut Random) -> f64 {
+    let size = random.between(0.3, 2.1);
+    if plan.drawn {
+        [1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 0.0][random.below(7)] * size
+    } else {
+        CHOSEN[index % CHOSEN.len()].0 * size
+    }
+}
+
 /// Log-ratios inside and outside usual clip ranges, on both sides; for far cases beyond ±20, where libraries clamp.
 fn log_ratio(index: usize, plan: &Plan, random: &mut Random) -> f64 {
-    const NEAR: [f64; 12] = [0.06, -0.55, 0.48, -0.07, 1.4, -1.6, 0.33, -0.31, 2.1, 0.02, -0.13, 0.9];
     const FAR: [f64; 5] = [12.5, -18.0, 24.0, -23.0, 19.0];
     let jitter = random.between(-0.01, 0.01);
     if plan.far && index.is_multiple_of(2) {
@@ -405,7 +448,7 @@ fn log_ratio(index: usize, plan: &Plan, random: &mut Random) -> f64 {
         let width = [0.15, 0.6, 2.0][random.below(3)];
         random.between(-width, width)
     } else {
-        NEAR[index % NEAR.len()] + jitter
+        CHOSEN[index % CHOSEN.len()].1 + jitter
     }
 }
 
@@ -438,7 +481,9 @@ fn near(base: f64, range: Range, random: &mut Random) -> f64 {
 
 fn inside(range: Range, random: &mut Random) -> f64 {
     let share = random.between(0.15, 0.9);
-    match (range.low.is_finite(), range.high.is_finite()) {
+    // A bound that is only there to keep numbers finite is as good as none.
+    let bounded = |bound: f64| bound.abs() <= 100.0;
+    match (bounded(range.low), bounded(range.high)) {
         (true, true) => range.low + (range.high - range.low) * share,
         (true, false) => range.low + 2.5 * share,
         (false, true) => range.high - 2.5 * share,
