@@ -67,13 +67,11 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
             reasons.sort();
             reasons.dedup();
             writeln!(text)?;
-            writeln!(
-                text,
-                "{}: {} cases were left out by the implementation: {}.",
-                checked.id,
-                checked.diagnosis.skipped.len(),
-                reasons.join("; ")
-            )?;
+            let count = match checked.diagnosis.skipped.len() {
+                1 => "1 case was".to_owned(),
+                several => format!("{several} cases were"),
+            };
+            writeln!(text, "{}: {count} left out by the implementation: {}.", checked.id, reasons.join("; "))?;
         }
         if checked.diagnosis.compared > 0 && !checked.diagnosis.gradients && has_gradient(&checked.id) {
             writeln!(text)?;
