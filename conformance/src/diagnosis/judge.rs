@@ -233,6 +233,9 @@ fn masked_junk(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) ->
         let Purpose::UnderMask { input, junk, clean } = probe.case.purpose else { continue };
         let Some(clean) = seen.get(clean) else { continue };
         let (Some(with), Some(without)) = (sample(meaning, probe), sample(meaning, clean)) else { continue };
+        if has_unexpected(&without, tolerance) {
+            continue;
+        }
         // A per-token value may hold anything under the mask, but not NaN: a sum over it times the mask would be NaN.
         let spoilt =
             with.got.value.iter().zip(&without.got.value).any(|(with, without)| with.is_nan() && !without.is_nan());

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_answer_is_said_in_one_line() {
-        let deep = "[".repeat(100_000);
+        let deep = format!(r#"{{"seq":4,"outputs":{{"loss":{}"#, "[".repeat(100_000));
         for (line, words) in [
             ("{", "is no message of the protocol"),
             (r#"{"seq":3,"skip":"x"}"#, "out of order: `seq` is 3 where 4 was asked"),

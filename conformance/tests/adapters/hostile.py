@@ -38,7 +38,7 @@ def misbehave(request):
             sys.stdout.write(chunk)
         say("")
     elif MODE == "deep":
-        say("[" * 200_000)
+        say(f'{{"seq":{seq},"outputs":{{"kl":' + "[" * 200_000)
     elif MODE == "nan":
         outputs["kl"]["values"][0] = "NaN"
         say({"seq": seq, "outputs": outputs})
