@@ -41,13 +41,15 @@ class Skip(Exception):
     """Raise this to leave a case out; the text is the reason that the report shows."""
 
 
-def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="number"):
+def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="number", finite_padding=False):
     """Register the decorated function as an implementation of `operation`.
 
     dialect: the library convention that it means to follow (a dialect of the operation).
     settings: parameters that the function fixes, where they differ from the dialect's, by name.
     inputs_as: "torch", "numpy" or "list"; by default torch when it has been imported.
     mask_as: "number" (1.0 and 0.0 in the dtype of the other inputs) or "bool".
+    finite_padding: True where the function may rely on finite numbers under the mask, so that NaN and infinities are
+        not put there (the report says so).
     """
     if inputs_as not in (None, "torch", "numpy", "list"):
         raise ValueError(f'inputs_as is "torch", "numpy" or "list", not {inputs_as!r}')
@@ -55,7 +57,9 @@ def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="
         raise ValueError(f'mask_as is "number" or "bool", not {mask_as!r}')
 
     def register(function):
-        _registered.append(_Implementation(operation, function, dialect, settings or {}, inputs_as, mask_as))
+        _registered.append(
+            _Implementation(operation, function, dialect, settings or {}, inputs_as, mask_as, finite_padding)
+        )
         return function
 
     return register
@@ -64,13 +68,14 @@ def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="
 class _Implementation:
     """A user's function and what it declared."""
 
-    def __init__(self, operation, function, dialect, settings, inputs_as, mask_as):
+    def __init__(self, operation, function, dialect, settings, inputs_as, mask_as, finite_padding):
         self.operation = operation
         self.function = function
         self.dialect = dialect
         self.settings = settings
         self.inputs_as = inputs_as
         self.mask_as = mask_as
+        self.finite_padding = finite_padding
         parameters = inspect.signature(function).parameters.values()
         self.takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self.takes = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
@@ -81,6 +86,8 @@ class _Implementation:
             declared["dialect"] = self.dialect
         if self.settings:
             declared["settings"] = self.settings
+        if self.finite_padding:
+            declared["finite_padding"] = True
         if not self.takes_all:
             declared["takes"] = self.takes
         return declared

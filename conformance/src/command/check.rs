@@ -132,6 +132,9 @@ fn check(
     let base = meaning.parameters(&empty).map_err(|error| Trouble::new(format!("{}: {error}", declared.id)))?;
     let accept = |case: &Case| is_legal(&meaning, case);
     let mut cases = cases_for(operation, &base, &taken, arguments.seed, start.dtype, &accept);
+    if declared.finite_padding {
+        cases.retain(|case| !matches!(case.purpose, Purpose::UnderMask { junk, .. } if !junk.number().is_finite()));
+    }
     if let Some(name) = &arguments.case {
         if !cases.iter().any(|case| case.id == *name) {
             let known: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
@@ -161,7 +164,12 @@ fn check(
     if diagnosis.verdict == Verdict::NotCompared && seen.is_empty() {
         anstream::eprintln!("plumbline: no inputs could be made for {}", declared.id);
     }
-    Ok(Checked { id: declared.id.clone(), dialect: meaning.dialect.map(str::to_owned), diagnosis })
+    Ok(Checked {
+        id: declared.id.clone(),
+        dialect: meaning.dialect.map(str::to_owned),
+        finite_padding: declared.finite_padding,
+        diagnosis,
+    })
 }
 
 /// What the implementation means to compute.

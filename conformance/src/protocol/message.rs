@@ -37,6 +37,8 @@ pub struct Declared {
     pub settings: Map<String, Value>,
     /// Inputs and parameters that it takes; `None` where it takes all.
     pub takes: Option<Vec<String>>,
+    /// Whether it relies on finite numbers under the mask.
+    pub finite_padding: bool,
 }
 
 /// The answer to one case.
@@ -158,6 +160,8 @@ enum DeclaredMessage {
         settings: Map<String, Value>,
         #[serde(default)]
         takes: Option<Vec<String>>,
+        #[serde(default)]
+        finite_padding: bool,
     },
 }
 
@@ -176,8 +180,12 @@ pub fn read_start(line: &str) -> Result<Start, String> {
         .operations
         .into_iter()
         .map(|declared| match declared {
-            DeclaredMessage::Id(id) => Declared { id, dialect: None, settings: Map::new(), takes: None },
-            DeclaredMessage::Full { id, dialect, settings, takes } => Declared { id, dialect, settings, takes },
+            DeclaredMessage::Id(id) => {
+                Declared { id, dialect: None, settings: Map::new(), takes: None, finite_padding: false }
+            }
+            DeclaredMessage::Full { id, dialect, settings, takes, finite_padding } => {
+                Declared { id, dialect, settings, takes, finite_padding }
+            }
         })
         .collect();
     Ok(Start { name: message.name, version: message.version, dtype, operations, gradients: message.gradients })

@@ -60,6 +60,7 @@ fn operation(report: &Report, checked: &Checked) -> Value {
     json!({
         "id": checked.id,
         "dialect": checked.dialect,
+        "finite_padding": checked.finite_padding,
         "verdict": verdict,
         "conforms_to": conforms_to,
         "cases": diagnosis.compared,

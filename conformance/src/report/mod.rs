@@ -15,6 +15,8 @@ pub struct Checked {
     pub id: String,
     /// The dialect that was meant.
     pub dialect: Option<String>,
+    /// Whether it relies on finite numbers under the mask, so that NaN was not tried there.
+    pub finite_padding: bool,
     /// What was found.
     pub diagnosis: Diagnosis,
 }

@@ -83,6 +83,16 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
             )?;
         }
     }
+    let relying: Vec<&str> =
+        report.operations.iter().filter(|checked| checked.finite_padding).map(|checked| checked.id.as_str()).collect();
+    if !relying.is_empty() {
+        writeln!(text)?;
+        writeln!(
+            text,
+            "NaN and infinities under the mask were not tried: the implementation relies on finite padding in {}.",
+            relying.join(", ")
+        )?;
+    }
     Ok(())
 }
 
