@@ -29,7 +29,7 @@ impl Search<'_> {
             let point_all = [point_value.as_slice(), &point_gradient].concat();
             let collect = |all: &mut Option<Vec<Option<f64>>>, got: &[f64], of_point: &[f64]| match (
                 all.as_mut(),
-                self.ratio(got, of_point),
+                self.ratio(got, of_point, &[]),
             ) {
                 (Some(factors), Some(factor)) => factors.push(factor),
                 _ => *all = None,
@@ -85,19 +85,30 @@ impl Search<'_> {
         found
     }
 
-    /// The one factor between two lists of numbers; `Some(None)` where both are 0, `None` where there is none.
-    fn ratio(&self, got: &[f64], of_point: &[f64]) -> Option<Option<f64>> {
-        if of_point.iter().any(|number| !number.is_finite()) {
+    /// The one factor between two lists of numbers; `Some(None)` where both are 0, `None` where there is none. `scale` is the
+    /// size of what `got` was taken from, where it is a difference: it carries the rounding of that size.
+    fn ratio(&self, got: &[f64], of_point: &[f64], scale: &[f64]) -> Option<Option<f64>> {
+        if of_point.iter().any(|number| !number.is_finite()) || got.len() != of_point.len() {
             return None;
         }
-        let square: f64 = of_point.iter().map(|number| number * number).sum();
-        if square == 0.0 {
-            return got.iter().all(|number| number.abs() <= self.tolerance.absolute).then_some(None);
+        let allowed = |index: usize, expected: f64| {
+            let scale = scale.get(index).copied().unwrap_or(0.0).abs();
+            4.0 * self.tolerance.relative * expected.abs().max(scale) + self.tolerance.absolute
+        };
+        // Least squares, each number weighted by what it may be off: large ones say no more than small ones.
+        let (mut product, mut square) = (0.0, 0.0);
+        for (index, (got, of_point)) in got.iter().zip(of_point).enumerate() {
+            let weight = 1.0 / allowed(index, *of_point);
+            product += (weight * got) * (weight * of_point);
+            square += (weight * of_point) * (weight * of_point);
         }
-        let factor = got.iter().zip(of_point).map(|(got, of_point)| got * of_point).sum::<f64>() / square;
-        let fits = got.iter().zip(of_point).all(|(got, of_point)| {
+        if square == 0.0 {
+            return got.iter().enumerate().all(|(index, got)| got.abs() <= allowed(index, 0.0)).then_some(None);
+        }
+        let factor = product / square;
+        let fits = got.iter().zip(of_point).enumerate().all(|(index, (got, of_point))| {
             let expected = factor * of_point;
-            (got - expected).abs() <= 4.0 * self.tolerance.relative * expected.abs() + self.tolerance.absolute
+            (got - expected).abs() <= allowed(index, expected)
         });
         fits.then_some(Some(factor))
     }
@@ -119,6 +130,7 @@ impl Search<'_> {
                     break;
                 };
                 let got: Vec<f64> = sample.got.all().collect();
+                let sizes = got.clone();
                 let rest: Vec<f64> = rest.all().collect();
                 let term: Vec<f64> = sample.expected.all().zip(&rest).map(|(all, rest)| all - rest).collect();
                 is_present |= term.iter().any(|number| *number != 0.0);
@@ -127,7 +139,7 @@ impl Search<'_> {
                 };
                 let collect = |all: &mut Option<Vec<Option<f64>>>, got: Vec<f64>, part: &[f64]| match (
                     all.as_mut(),
-                    self.ratio(&got, part),
+                    self.ratio(&got, part, &sizes),
                 ) {
                     (Some(factors), Some(factor)) => factors.push(factor),
                     _ => *all = None,
@@ -178,7 +190,7 @@ impl Search<'_> {
             let lengths = row_lengths(sample.case, rows, columns);
             let mut factors: Vec<(usize, f64)> = Vec::new();
             for ((got, expected), length) in got.chunks(columns).zip(expected.chunks(columns)).zip(lengths) {
-                match self.ratio(got, expected) {
+                match self.ratio(got, expected, &[]) {
                     Some(Some(factor)) if length > 0 => factors.push((length, factor)),
                     Some(_) => {}
                     None => return Vec::new(),
