@@ -3,7 +3,7 @@
 use super::row::{SoftmaxRow, TEMPERATURE, cleared, row_mut, set};
 use super::token_logprob::{token_logprob, write_token_logprob_gradient};
 use crate::Error;
-use crate::batch::row_of;
+use crate::batch::{Mask, TokenShape, row_of};
 use crate::num::Real;
 use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Source, evaluate_with};
 
@@ -28,40 +28,100 @@ pub fn nll<R: Real>(row: &SoftmaxRow<'_, R>, label: usize) -> R {
     R::zero() - token_logprob(row, label)
 }
 
+/// Logits at every position, labels, and which labels count.
+#[derive(Clone, Copy, Debug)]
+pub struct LabelledLogits<'a, R> {
+    logits: &'a [R],
+    width: usize,
+    labels: &'a [u32],
+    mask: Mask<'a>,
+    temperature: R,
+    label_shift: bool,
+}
+
+/// A label that counts, with the logits that predict it.
+#[derive(Clone, Copy, Debug)]
+pub struct Prediction<'a, R> {
+    /// Which row of the logits, counted through the batch, predicts the label.
+    pub source: usize,
+    /// Those logits.
+    pub row: SoftmaxRow<'a, R>,
+    /// The label.
+    pub label: usize,
+}
+
+impl<'a, R: Real> LabelledLogits<'a, R> {
+    /// Read the logits, the labels, their mask, the shift and the temperature from a call.
+    pub(crate) fn from_call(call: &Call<'a, R>) -> Result<Self, Error> {
+        Ok(LabelledLogits {
+            logits: call.real("logits")?,
+            width: call.dim("V"),
+            labels: call.optional_index("label").ok_or(Error::MissingInput { argument: "label" })?,
+            mask: call.mask()?,
+            temperature: call.number(TEMPERATURE.name)?,
+            label_shift: call.flag(LABEL_SHIFT.name),
+        })
+    }
+
+    /// The shape of the labels.
+    pub fn shape(&self) -> TokenShape {
+        self.mask.shape()
+    }
+
+    /// The number of entries.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether the label at that place counts and something predicts it.
+    pub fn counts(&self, row: usize, column: usize) -> bool {
+        predictor(column, self.label_shift).is_some() && self.mask.keeps(self.slot(row, column))
+    }
+
+    /// How many labels of a row count.
+    pub fn length(&self, row: usize) -> usize {
+        (0..self.shape().columns).filter(|column| self.counts(row, *column)).count()
+    }
+
+    /// The label at a place, judged; `None` where it does not count.
+    pub fn prediction(&self, row: usize, column: usize) -> Result<Option<Prediction<'a, R>>, Error> {
+        let Some(source) = predictor(column, self.label_shift).filter(|_| self.counts(row, column)) else {
+            return Ok(None);
+        };
+        let slot = self.slot(row, column);
+        let label = self.labels.get(slot).map_or(0, |label| *label as usize);
+        if label >= self.width {
+            let legal = "below the number of entries";
+            return Err(Error::ElementOutOfRange { argument: "label", index: slot, value: label as f64, legal });
+        }
+        let source = self.slot(row, source);
+        let offset = source.saturating_mul(self.width);
+        let row = SoftmaxRow::judge("logits", offset, row_of(self.logits, self.width, source), self.temperature)?;
+        Ok(Some(Prediction { source, row, label }))
+    }
+
+    fn slot(&self, row: usize, column: usize) -> usize {
+        row.saturating_mul(self.shape().columns).saturating_add(column)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let shape = call.tokens();
-    let mask = call.mask()?;
-    let (logits, width) = (call.real("logits")?, call.dim("V"));
-    let labels = call.optional_index("label").ok_or(Error::MissingInput { argument: "label" })?;
+    let labelled = LabelledLogits::from_call(call)?;
     let cotangents = call.optional_real(COTANGENT.name);
-    let temperature = call.number(TEMPERATURE.name)?;
-    let label_shift = call.flag(LABEL_SHIFT.name);
     let mut losses = cleared(call, "token_loss");
     let mut gradients = cleared(call, "d_logits");
     let mut counted = cleared(call, "counted");
-    for row in 0..shape.rows {
-        let start = row.saturating_mul(shape.columns);
-        for column in 0..shape.columns {
-            let slot = start.saturating_add(column);
-            let Some(source) = predictor(column, label_shift) else { continue };
-            if !mask.keeps(slot) {
-                continue;
-            }
-            let label = labels.get(slot).map_or(0, |label| *label as usize);
-            if label >= width {
-                let legal = "below the number of entries";
-                return Err(Error::ElementOutOfRange { argument: "label", index: slot, value: label as f64, legal });
-            }
-            let matrix_row = start.saturating_add(source);
-            let offset = matrix_row.saturating_mul(width);
-            let softmax = SoftmaxRow::judge("logits", offset, row_of(logits, width, matrix_row), temperature)?;
+    for row in 0..labelled.shape().rows {
+        for column in 0..labelled.shape().columns {
+            let Some(Prediction { source, row: softmax, label }) = labelled.prediction(row, column)? else { continue };
+            let slot = labelled.slot(row, column);
             set(&mut losses, slot, nll(&softmax, label));
             set(&mut counted, slot, R::one());
             let cotangent = cotangents.map_or(R::one(), |values| values.get(slot).copied().unwrap_or(R::zero()));
             if !cotangent.is_finite() {
                 return Err(Error::NonFinite { argument: COTANGENT.name, index: slot });
             }
-            if let Some(gradient) = row_mut(&mut gradients, width, matrix_row) {
+            if let Some(gradient) = row_mut(&mut gradients, labelled.width(), source) {
                 write_token_logprob_gradient(&softmax, label, -cotangent, gradient);
             }
         }
@@ -76,7 +136,19 @@ const COTANGENT: InputSpec = InputSpec::new(
     "upstream gradient of each label's loss (its weight in an aggregation); without it all are 1",
 )
 .optional();
-const LABEL_SHIFT: ParamSpec = ParamSpec::flag(
+/// The logits.
+pub const LABELLED_LOGITS: InputSpec =
+    InputSpec::new("logits", Domain::Logit, &[&["B", "T", "V"]], "logits at every position; -inf excludes an entry");
+/// The labels.
+pub const LABEL: InputSpec =
+    InputSpec::new("label", Domain::Index("V"), &[&["B", "T"]], "token at every position; not read under the mask");
+/// Which labels count.
+pub const LABEL_MASK: InputSpec = InputSpec {
+    meaning: "1 where the label counts, 0 where it is ignored; without it every label counts",
+    ..InputSpec::MASK
+};
+/// Whether the labels still have to be shifted.
+pub const LABEL_SHIFT: ParamSpec = ParamSpec::flag(
     "label_shift",
     true,
     "whether the logits at t predict the label at t + 1; false where the caller has shifted already",
@@ -91,28 +163,14 @@ pub static SPECS: &[Operation] = &[Operation {
     formula: r"\ell_t = -\log\operatorname{softmax}(z_{t-1}/\tau)[y_t]",
     gradient: r"\partial z_{t-1,j}: c_t\,(p_j - \mathbf 1[j = y_t])/\tau",
     notes: "The loss stands at the label's place. The mask says which labels count (0 where libraries write -100): the logits that \
-            predict an ignored label, the last ones and the first label of a shifted row are not read. The mean over counted \
-            tokens, or any other aggregation, is `reduce.aggregate` of token_loss under `counted`, whose token weights are the \
-            cotangent here. TRL's SFT (`nll`) is the token mean.",
+            predict an ignored label, the last ones and the first label of a shifted row are not read. The aggregated \
+            loss is `objective.sft`.",
     sources: &[Source {
         title: "Training language models to follow instructions with human feedback",
         reference: "arXiv:2203.02155",
         place: "section 3.5, supervised fine-tuning",
     }],
-    inputs: &[
-        InputSpec::new(
-            "logits",
-            Domain::Logit,
-            &[&["B", "T", "V"]],
-            "logits at every position; -inf excludes an entry",
-        ),
-        InputSpec::new("label", Domain::Index("V"), &[&["B", "T"]], "token at every position; not read under the mask"),
-        COTANGENT,
-        InputSpec {
-            meaning: "1 where the label counts, 0 where it is ignored; without it every label counts",
-            ..InputSpec::MASK
-        },
-    ],
+    inputs: &[LABELLED_LOGITS, LABEL, COTANGENT, LABEL_MASK],
     params: &[LABEL_SHIFT, TEMPERATURE],
     defaults: &[],
     outputs: &[

@@ -85,7 +85,7 @@ pub(super) const COTANGENT: InputSpec =
     InputSpec::new("cotangent", Domain::Real, &[&["N"]], "upstream gradient of each row's value; without it all are 1")
         .optional();
 /// τ.
-pub(super) const TEMPERATURE: ParamSpec =
+pub const TEMPERATURE: ParamSpec =
     ParamSpec::number("temperature", r"\tau", 1.0, Range::POSITIVE, "divides the logits before the softmax");
 /// The gradient by the logits.
 pub(super) const D_LOGITS: OutputSpec =
