@@ -273,7 +273,10 @@ class _Torch:
         return array.requires_grad_(True) if trainable else array
 
     def write(self, value):
-        array = self.torch.as_tensor(value).detach().to("cpu", self.torch.float64)
+        if not self.torch.is_tensor(value):
+            # Python's numbers are double precision; torch by itself would round them to single.
+            value = self.torch.as_tensor(value, dtype=self.torch.float64)
+        array = value.detach().to("cpu", self.torch.float64)
         return {"shape": list(array.shape), "values": [_number(number) for number in array.reshape(-1).tolist()]}
 
     def gradient(self, result, argument):

@@ -340,6 +340,22 @@ proptest! {
     }
 
     #[test]
+    fn gradients_of_a_score_difference_are_opposite(seed in 1u64..1_000_000) {
+        // Under reverse KL without length normalisation only the difference of the two log-probs matters.
+        for name in ["dpo_sigmoid", "dpo_hinge", "dpo_ipo", "dpo_exo_pair", "dpo_robust", "dpo_discopop", "dpo_aot"] {
+            let operation = operations().find(|operation| operation.id.strip_prefix("preference.") == Some(name)).unwrap();
+            let owned = inputs(operation, &mut Draw(seed), 5.0);
+            let Ok(results) = run::<f64>(operation, &[], None, &owned) else { continue };
+            let gradient = |wanted: &str| {
+                results[operation.outputs.iter().position(|output| output.name == wanted).unwrap()].clone()
+            };
+            for (by_chosen, by_rejected) in gradient("d_chosen_log_prob").into_iter().zip(gradient("d_rejected_log_prob")) {
+                prop_assert_eq!(by_chosen, -by_rejected, "{}", operation.id);
+            }
+        }
+    }
+
+    #[test]
     fn references_of_zero_are_the_reference_free_form(seed in 1u64..1_000_000) {
         for operation in operations().filter(|operation| operation.input("ref_chosen_log_prob").is_some_and(|input| input.optional)) {
             let mut owned = inputs(operation, &mut Draw(seed), 5.0);
