@@ -61,7 +61,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
             ddof: 1,
             eps: call.number("whiten_eps")?,
             one_token: OneToken::Error,
-            count_eps: R::zero(),
+            count_eps: call.number("whiten_count_eps")?,
         };
         whiten_in_place(advantage, mask, whiten)?;
     }
@@ -228,6 +228,13 @@ pub static SPECS: &[Operation] = &[Operation {
                 Range::NON_NEGATIVE,
                 "added to the variance in the whitening",
             ),
+            ParamSpec::number(
+                "whiten_count_eps",
+                r"\epsilon_n",
+                0.0,
+                Range::NON_NEGATIVE,
+                "added to the token count in the whitening's means",
+            ),
             CLIP_RATIO_LOW,
             CLIP_RATIO_HIGH,
             CLIP_RATIO_C,
@@ -276,9 +283,9 @@ pub static SPECS: &[Operation] = &[Operation {
             &["P"],
             "gradient of the loss by pretraining_log_prob",
         ),
-        OutputSpec::value("reward", &["B", "T"], "reward of each token"),
-        OutputSpec::value("advantage", &["B", "T"], "advantage of each token"),
-        OutputSpec::value("return", &["B", "T"], "return of each token, the value's target"),
+        OutputSpec::value("reward", &["B", "T"], "reward of each token").workspace(),
+        OutputSpec::value("advantage", &["B", "T"], "advantage of each token").workspace(),
+        OutputSpec::value("return", &["B", "T"], "return of each token, the value's target").workspace(),
         OutputSpec::value("policy_loss", &[], "the aggregated policy term"),
         OutputSpec::value("value_loss", &[], "the aggregated value loss, before its coefficient"),
         OutputSpec::value("entropy_loss", &[], "the aggregated entropy, before its coefficient"),
@@ -300,6 +307,7 @@ pub static SPECS: &[Operation] = &[Operation {
                 ("gae_lambda", Value::Number(1.0)),
                 ("kl_coefficient", Value::Number(0.001)),
                 ("length_eps", Value::Number(1e-8)),
+                ("whiten_count_eps", Value::Number(1e-8)),
             ],
         },
     ],
