@@ -2,17 +2,18 @@
 //! exponentials, all on the same tensors in the same run, in turns.
 
 mod batch;
+mod clock;
 mod ours;
 mod report;
 mod verl;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
 
 use batch::Batch;
+use clock::Clock;
 use report::{Measured, Report};
 
 /// Measure, print a table, and write it as a page of the book where asked.
@@ -65,15 +66,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut scratch = vec![0.0f32; batch.tokens()];
     for round in 0..arguments.rounds {
         eprint!("\rround {} of {}", round + 1, arguments.rounds);
-        let start = Instant::now();
+        let start = Clock::start();
         loss = ours::ppo_with_k3(&batch, &mut gradient)?;
         core.add(start.elapsed());
 
-        let start = Instant::now();
+        let start = Clock::start();
         ours::copy(&batch, &gradient, &mut scratch);
         copy.add(start.elapsed());
 
-        let start = Instant::now();
+        let start = Clock::start();
         ours::exponentials(&batch.old_log_prob, &mut scratch);
         exponentials.add(start.elapsed());
 
