@@ -2,6 +2,9 @@
 
 use crate::Error;
 use crate::batch::Mask;
+use crate::kl::k1::k1;
+use crate::kl::k2::k2;
+use crate::kl::k3::k3;
 use crate::num::Real;
 use crate::ratio::inputs::{
     LENGTH_EPS, LOG_RATIO_MAX, LOG_RATIO_MIN, OLD_LOG_PROB, ROLLOUT_LOG_PROB, at, bounds, pair,
@@ -73,11 +76,13 @@ impl Divergence {
     /// ```
     #[inline(always)]
     pub fn at<R: Real>(self, log_ratio: R) -> R {
-        match self {
-            Divergence::K1 => -log_ratio,
-            Divergence::K2 => R::half() * log_ratio * log_ratio,
-            Divergence::K3 => log_ratio.exp_m1() - log_ratio,
-        }
+        // The estimators are of the sampling policy's side: their log-ratio is the other way round.
+        let [estimate, _] = match self {
+            Divergence::K1 => k1(-log_ratio),
+            Divergence::K2 => k2(-log_ratio),
+            Divergence::K3 => k3(-log_ratio, None, None),
+        };
+        estimate
     }
 }
 

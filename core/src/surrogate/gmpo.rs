@@ -3,39 +3,12 @@
 use super::term::{OUTPUTS, Term, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::Real;
+use crate::ratio::geometric_clipped::{LogClipRange, ZeroAdvantage, one_sided_clip};
 use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
 
 /// GMPO.
 pub(crate) const GMPO: Source =
     Source { title: "Geometric-Mean Policy Optimization", reference: "arXiv:2507.20673", place: "Eq. 4" };
-
-/// The log-ratio that GMPO averages, and whether its gradient passes: min(x, high) for A > 0, max(x, −low) for A < 0
-/// (GMPO, Eq. 4 with the bounds in log space).
-///
-/// A positive advantage is clipped from above only, a negative one from below only; A = 0 gives the log-ratio itself with no
-/// effect on the loss. At a bound the gradient passes.
-///
-/// Differs in: verl takes sign(A)·min(sign(A)·x, sign(A)·clamp(x, −low, high)), which is the same and 0 for A = 0.
-///
-/// ```
-/// use plumbline_core::surrogate::gmpo::one_sided_clip;
-/// assert_eq!(one_sided_clip(1.0, -1.0, 0.4, 0.4), (1.0, true));
-/// assert_eq!(one_sided_clip(1.0, 1.0, 0.4, 0.4), (0.4, false));
-/// ```
-#[inline(always)]
-pub fn one_sided_clip<R: Real>(log_ratio: R, advantage: R, low: R, high: R) -> (R, bool) {
-    let zero = R::zero();
-    let cut_high = (advantage > zero) & (log_ratio > high);
-    let cut_low = (advantage < zero) & (log_ratio < zero - low);
-    let clipped = if cut_high {
-        high
-    } else if cut_low {
-        zero - low
-    } else {
-        log_ratio
-    };
-    (if advantage == zero { zero } else { clipped }, !(cut_high | cut_low | (advantage == zero)))
-}
 
 /// GMPO on a response of one token: ℓ = −A·exp(one-sided clip of log ρ), derivative −A·ρ where the gradient passes.
 ///
@@ -48,7 +21,8 @@ pub fn one_sided_clip<R: Real>(log_ratio: R, advantage: R, low: R, high: R) -> (
 /// ```
 #[inline(always)]
 pub fn gmpo<R: Real>(log_ratio: R, advantage: R, low: R, high: R) -> Term<R> {
-    let (clipped, passes) = one_sided_clip(log_ratio, advantage, low, high);
+    let [clipped, slope] = one_sided_clip(log_ratio, advantage, LogClipRange { low, high }, ZeroAdvantage::Neutral);
+    let passes = slope != R::zero();
     let loss = R::zero() - product(clipped.exp(), advantage);
     let cut = !passes & (advantage != R::zero());
     Term {
@@ -107,10 +81,12 @@ mod tests {
     #[test]
     fn one_side_only() {
         // Log-ratios 1 and −0.2 with A<0: the first is not clipped (an issue thread's case: mean 0.4, e^0.4 = 1.49182).
-        let mean = (one_sided_clip(1.0f64, -1.0, 0.4, 0.4).0 + one_sided_clip(-0.2, -1.0, 0.4, 0.4).0) / 2.0;
+        let range = LogClipRange { low: 0.4, high: 0.4 };
+        let clip = |log_ratio: f64, advantage| one_sided_clip(log_ratio, advantage, range, ZeroAdvantage::Neutral);
+        let mean = (clip(1.0, -1.0)[0] + clip(-0.2, -1.0)[0]) / 2.0;
         assert!((libm::exp(mean) - 1.491_824_697_641_27).abs() < 1e-14);
-        assert_eq!(one_sided_clip(-1.0, -1.0, 0.4, 0.3), (-0.4, false));
-        assert_eq!(one_sided_clip(-1.0, 1.0, 0.4, 0.3), (-1.0, true));
+        assert_eq!(clip(-1.0, -1.0), [-0.4, 0.0]);
+        assert_eq!(clip(-1.0, 1.0), [-1.0, 1.0]);
         for (log_ratio, advantage) in [(0.1, 1.5), (0.7, -1.5), (-0.7, 2.0), (0.9, 2.0), (-0.9, -2.0)] {
             check::derivative(log_ratio, |x, _| gmpo(x, advantage, 0.4, 0.3));
         }

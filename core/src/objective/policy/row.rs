@@ -9,8 +9,8 @@ use crate::Error;
 use crate::batch::row_of;
 use crate::kl::estimator::KlEstimator;
 use crate::num::{BLOCK, Real, RowSum, halving_fold};
+use crate::ratio::geometric_clipped::{LogClipRange, ZeroAdvantage, one_sided_clip};
 use crate::reduce::Totals;
-use crate::surrogate::gmpo::one_sided_clip;
 use crate::surrogate::product;
 
 /// Add a batch's rows to `partial` and write its outputs.
@@ -333,7 +333,9 @@ impl<R: Real> RowPass<'_, '_, R> {
                     for ((slot, x), advantage) in
                         block.scratch.iter_mut().zip(&block.token_log_ratio).zip(&block.advantage)
                     {
-                        let (clipped, passes) = one_sided_clip(*x, *advantage, low, high);
+                        let range = LogClipRange { low, high };
+                        let [clipped, slope] = one_sided_clip(*x, *advantage, range, ZeroAdvantage::Neutral);
+                        let passes = slope != zero;
                         *slot = clipped;
                         let (cut_high, cut_low) = (!passes & (*advantage > zero), !passes & (*advantage < zero));
                         partial.clipped += usize::from(cut_high | cut_low);
@@ -625,7 +627,10 @@ impl<R: Real> RowPass<'_, '_, R> {
             let slots = gradient.get_mut(start..).unwrap_or(&mut []);
             for (slot, ((x, advantage), kept)) in slots.iter_mut().zip(tokens) {
                 let passes = match self.objective.surrogate {
-                    Surrogate::Gmpo { low, high } => one_sided_clip(*x, *advantage, low, high).1,
+                    Surrogate::Gmpo { low, high } => {
+                        let range = LogClipRange { low, high };
+                        one_sided_clip(*x, *advantage, range, ZeroAdvantage::Neutral)[1] != R::zero()
+                    }
                     _ => x.abs() <= limit,
                 };
                 if *kept && passes {
