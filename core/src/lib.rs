@@ -36,6 +36,4 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../docs/src/architecture.md")]
     struct Architecture;
-    #[doc = include_str!("../../docs/src/data-parallel.md")]
-    struct DataParallel;
 }

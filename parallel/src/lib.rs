@@ -1,0 +1,14 @@
+//! Plumbline on many cores.
+//!
+//! No formula lives here: each function calls the core's, element by element, and only decides which thread does which
+//! part. Parts are fixed ranges of rows and what crosses them (exact sums, maxima, counts) is free of order, so the
+//! results have the bits of the core's own functions for every number of threads.
+//!
+//! Losses need no function of their own: a shard's sums merge. The example `full_batch_loss` computes one by map and reduce.
+
+/// The code of the page is compiled and run with the documentation tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../docs/src/data-parallel.md")]
+    struct DataParallel;
+}
