@@ -13,7 +13,9 @@ pub static FAMILIES: &[&[&[Operation]]] = &[
     crate::reward::OPERATIONS,
     crate::value::OPERATIONS,
     crate::preference::OPERATIONS,
+    crate::bellman::OPERATIONS,
     crate::td::OPERATIONS,
+    crate::trust_region::OPERATIONS,
     crate::objective::OPERATIONS,
 ];
 

@@ -12,6 +12,7 @@ extern crate std;
 
 pub mod advantage;
 pub mod batch;
+pub mod bellman;
 pub mod catalog;
 pub mod error;
 pub mod kl;
@@ -25,6 +26,7 @@ pub mod reward;
 pub mod spec;
 pub mod surrogate;
 pub mod td;
+pub mod trust_region;
 pub mod value;
 
 pub use error::Error;

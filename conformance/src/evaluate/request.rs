@@ -163,11 +163,25 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
         };
         buffers.push((spec, shape, zeros(&dims, spec)?));
     }
-    let mut outputs: Vec<Output<'_, R>> =
-        buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
-    plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs)
-        .map_err(|error| explain_shape(error, operation, request.inputs))?;
-    drop(outputs);
+    let asked = buffers.len();
+    loop {
+        let mut outputs: Vec<Output<'_, R>> =
+            buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
+        let result = plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs);
+        drop(outputs);
+        // An output that the operation works in and nobody asked for is provided and not handed on.
+        if let Err(plumbline_core::Error::MissingWorkspace { argument }) = result
+            && let Some(spec) = operation.output(argument)
+            && let Some(shape) = shape_of(&dims, spec.shape)
+            && !buffers.iter().any(|(other, ..)| other.name == argument)
+        {
+            buffers.push((spec, shape, zeros(&dims, spec)?));
+            continue;
+        }
+        result.map_err(|error| explain_shape(error, operation, request.inputs))?;
+        break;
+    }
+    buffers.truncate(asked);
     Ok(buffers
         .into_iter()
         .filter(|(spec, ..)| request.outputs.names(spec) || !matches!(request.outputs, Wanted::Named(_)))

@@ -84,6 +84,11 @@ pub trait Real:
         let raised = if self < low { low } else { self };
         if raised > high { high } else { raised }
     }
+    /// The nearest finite number: infinities become the largest one of their sign; NaN stays NaN.
+    #[inline(always)]
+    fn limited(self) -> Self {
+        self.clip(Self::min_value(), Self::max_value())
+    }
     /// One half, exactly.
     #[inline(always)]
     fn half() -> Self {
