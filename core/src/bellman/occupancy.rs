@@ -59,7 +59,7 @@ pub fn discounted_visits<R: Real>(
 /// use plumbline_core::bellman::{mdp::{Mdp, Rewards, Transitions}, occupancy::stationary_distribution};
 /// let (p, r) = ([0.5, 0.5, 1.0, 0.0], [0.0, 0.0]);
 /// let mdp = Mdp::new([2, 1], Transitions::Dense(&p), Rewards::PerAction(&r), None, 0.5)?;
-/// let mut d = [0.0; 2];
+/// let mut d = [0.0f64; 2];
 /// stationary_distribution(&mdp, |_, _| 1.0, &[1.0, 0.0], &mut [0.0; 4], &mut d)?;
 /// assert!((d[0] - 2.0 / 3.0).abs() < 1e-15 && (d[1] - 1.0 / 3.0).abs() < 1e-15);
 /// # Ok::<(), plumbline_core::Error>(())

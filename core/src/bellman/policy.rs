@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_three_kinds() {
-        let case = Case::new(SPECS, "bellman.policy").real("q", &[2, 2], &[1.0, 1.0, 2.0, 2.0 + 3.0f64.ln()]);
+        let case = Case::new(SPECS, "bellman.policy").real("q", &[2, 2], &[1.0, 1.0, 2.0, 2.0 + Real::ln(3.0f64)]);
         assert_eq!(case.get("policy").unwrap(), [1.0, 0.0, 0.0, 1.0]);
         assert_eq!(case.get("action").unwrap(), [0.0, 1.0]);
         let spread = case.clone().choice("policy_kind", "epsilon_greedy").number("epsilon", 0.5);

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_bandit_by_hand() {
         // Two actions that end with rewards 1 and 5, three to one: J = 2, advantages −1 and 3.
-        let logits = [3.0f64.ln(), 0.0];
+        let logits = [Real::ln(3.0f64), 0.0];
         let inputs = [
             Input { name: "transition", shape: &[1, 2, 1], data: Data::Real(&[1.0, 1.0]) },
             Input { name: "reward", shape: &[1, 2], data: Data::Real(&[1.0, 5.0]) },

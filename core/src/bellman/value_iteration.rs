@@ -23,8 +23,8 @@ use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
 /// let mdp = Mdp::new([1, 2], Transitions::Dense(&p), Rewards::PerAction(&r), Some(&done), 0.5)?;
 /// let mut value = [0.0];
 /// let outcome = value_iteration(&mdp, &mut value, None, Stopping { tolerance: 0.125, limit: 10 });
-/// assert_eq!(value, [1.9375]); // 1.5, 1.75, 1.875, 1.9375; the exact value is 2
-/// assert_eq!((outcome.iterations, outcome.residual), (4, 0.0625));
+/// assert_eq!(value, [1.875]); // 1.5, 1.75, 1.875; the exact value is 2
+/// assert_eq!((outcome.iterations, outcome.residual), (3, 0.125));
 /// # Ok::<(), plumbline_core::Error>(())
 /// ```
 pub fn value_iteration<R: Real>(

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_ratio_weighs_both_losses_and_is_cut() {
-        let half = -(2.0f64.ln());
+        let half = -Real::ln(2.0f64);
         let case = case("trust_region.off_policy_a2c")
             .real("value", &[3], &[2.0, 0.0, 5.0])
             .real("next_value", &[3], &[4.0, 0.0, 0.0])
