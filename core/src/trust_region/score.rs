@@ -31,7 +31,8 @@ pub fn softmax_score<R: Real>(is_action: bool, probability: R, temperature: R) -
 pub fn gaussian_score<R: Real>(action: R, mean: R, log_std: R) -> [R; 2] {
     let precision = (R::zero() - log_std).exp();
     let over = |x: R| if x == R::zero() { R::zero() } else { x * precision };
-    let z = over(action - mean);
+    // Limited, so that a distance beyond the range under an infinite σ is 0 and not NaN.
+    let z = over((action - mean).limited());
     [over(z), z * z - R::one()]
 }
 
@@ -163,6 +164,7 @@ mod tests {
         assert_eq!(gaussian_score(1.0f32, 1.0, -1000.0), [0.0, -1.0]);
         assert_eq!(gaussian_score(2.0f32, 1.0, -1000.0), [f32::INFINITY, f32::INFINITY]);
         assert_eq!(gaussian_score(2.0f32, 1.0, 1000.0), [0.0, -1.0]);
+        assert_eq!(gaussian_score(f64::MAX, f64::MIN, 800.0), [0.0, -1.0]);
     }
 
     proptest! {
