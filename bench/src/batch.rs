@@ -22,7 +22,7 @@ impl Batch {
     /// Log-ratios within ±0.4 about 0 (a tenth of the tokens reaches a clip bound) and advantages of both signs.
     pub fn new(rows: usize, columns: usize) -> Self {
         let tokens = rows * columns;
-        let mut random = Random(7);
+        let mut random = Random::new();
         let mut draw = |low: f32, high: f32| -> Vec<f32> { (0..tokens).map(|_| random.between(low, high)).collect() };
         let old_log_prob = draw(-3.0, -0.5);
         let shift = draw(-0.4, 0.4);
@@ -39,10 +39,16 @@ impl Batch {
 }
 
 /// Marsaglia's 64-bit xorshift.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn between(&mut self, low: f32, high: f32) -> f32 {
+    /// From a fixed seed.
+    pub fn new() -> Self {
+        Random(7)
+    }
+
+    /// A number of the interval.
+    pub fn between(&mut self, low: f32, high: f32) -> f32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

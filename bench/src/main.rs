@@ -1,16 +1,17 @@
-//! PPO with a k3 penalty, value and gradient, one thread: core beside verl's own loss, a copy of the same bytes and bare
-//! exponentials, all on the same tensors in the same run, in turns.
+//! Core beside the libraries' own functions and the machine's limits, on the same tensors in the same run, in turns.
 
 mod batch;
 mod clock;
+mod gae;
 mod ours;
+mod python;
 mod report;
 mod verl;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use batch::Batch;
 use clock::Clock;
@@ -20,21 +21,32 @@ use report::{Measured, Report};
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", disable_version_flag = true)]
 struct Arguments {
-    /// Responses.
-    #[arg(long, default_value_t = 256)]
-    rows: usize,
-    /// Tokens of each.
-    #[arg(long, default_value_t = 4096)]
-    columns: usize,
+    /// What is measured.
+    #[arg(value_enum, default_value = "ppo")]
+    subject: Subject,
+    /// Responses [256 for ppo, 1024 for gae].
+    #[arg(long)]
+    rows: Option<usize>,
+    /// Tokens of each [4096].
+    #[arg(long)]
+    columns: Option<usize>,
     /// Rounds; in each round everything is measured once, in turn.
     #[arg(long, default_value_t = 11)]
     rounds: usize,
     /// A Python with torch and verl; without it only core and the machine's limits are measured.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Write the result to this file as Markdown.
+    /// Write the result to this file as Markdown (ppo only).
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// PPO with a k3 penalty: value and gradient.
+    Ppo,
+    /// Generalised advantage estimation.
+    Gae,
 }
 
 fn main() -> ExitCode {
@@ -48,10 +60,22 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    if arguments.rows == 0 || arguments.columns == 0 || arguments.rounds == 0 {
+    if arguments.rows == Some(0) || arguments.columns == Some(0) || arguments.rounds == 0 {
         return Err("--rows, --columns and --rounds are at least 1".into());
     }
-    let batch = Batch::new(arguments.rows, arguments.columns);
+    if arguments.page.is_some() && arguments.subject != Subject::Ppo {
+        return Err("--page is for the subject ppo".into());
+    }
+    match arguments.subject {
+        Subject::Ppo => ppo(arguments),
+        Subject::Gae => gae::run(arguments).map(|text| print!("{text}")),
+    }
+}
+
+/// PPO with a k3 penalty, value and gradient, one thread: core beside verl's own loss, a copy of the same bytes and bare
+/// exponentials.
+fn ppo(arguments: &Arguments) -> Result<(), String> {
+    let batch = Batch::new(arguments.rows.unwrap_or(256), arguments.columns.unwrap_or(4096));
     let mut verl = match &arguments.python {
         Some(python) => Some(verl::Verl::start(python, &batch)?),
         None => None,

@@ -37,6 +37,29 @@ impl Measured {
     }
 }
 
+/// The times for one of `units`, and the ratios to the first subject's.
+pub fn table(measured: &[Measured], units: usize, unit: &str) -> String {
+    let ours = measured.first();
+    let ours = ours.and_then(Measured::median).zip(ours.and_then(Measured::fastest));
+    let mut text =
+        format!("| | ns {unit}, median | fastest | median / core's | fastest / core's |\n|---|---|---|---|---|\n");
+    for subject in measured {
+        let (Some(median), Some(fastest), Some(ours)) = (subject.median(), subject.fastest(), ours) else {
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            subject.name,
+            median / units as f64,
+            fastest / units as f64,
+            median / ours.0,
+            fastest / ours.1
+        );
+    }
+    text
+}
+
 /// What was measured, of the first subject and of those it is compared with.
 pub struct Report<'m> {
     rows: usize,
@@ -54,26 +77,7 @@ impl<'m> Report<'m> {
 
     /// The times and ratios.
     pub fn table(&self) -> String {
-        let tokens = (self.rows * self.columns) as f64;
-        let ours = self.measured.first();
-        let ours = ours.and_then(Measured::median).zip(ours.and_then(Measured::fastest));
-        let mut text = String::from(
-            "| | ns a token, median | fastest | median / core's | fastest / core's |\n|---|---|---|---|---|\n",
-        );
-        for subject in self.measured {
-            let (Some(median), Some(fastest), Some(ours)) = (subject.median(), subject.fastest(), ours) else {
-                continue;
-            };
-            let _ = writeln!(
-                text,
-                "| {} | {:.2} | {:.2} | {:.2} | {:.2} |",
-                subject.name,
-                median / tokens,
-                fastest / tokens,
-                median / ours.0,
-                fastest / ours.1
-            );
-        }
+        let mut text = table(self.measured, self.rows * self.columns, "a token");
         if let Some(agreement) = &self.agreement {
             let _ = write!(
                 text,
