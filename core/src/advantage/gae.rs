@@ -42,30 +42,38 @@ pub fn gae<R: Real>(
     gae_lambda: R,
     out: &mut [R],
 ) -> Result<(), Error> {
-    trajectories.check(Some(value))?;
+    trajectories.check_lengths(Some(value))?;
     trajectories.mask.shape().check("advantage", out)?;
+    trajectories.check_ends()?;
     let lambda = gae_lambda.to_f64();
     if !Range::UNIT.contains(lambda) {
         return Err(Error::OutOfRange { argument: LAMBDA.name, value: lambda, legal: Range::UNIT.text });
     }
+    let plain = trajectories.plain();
+    // Where every kept number enters its own step's result, finite results tell that all of them are finite: they are
+    // looked through only after a result that is not.
+    let mut checked = plain.is_none();
+    if checked {
+        trajectories.check_finite(Some(value))?;
+    }
     let columns = trajectories.mask.shape().columns.max(1);
-    let bootstrap = |row: usize| trajectories.bootstrap_value.map_or(R::zero(), |values| at(values, row));
     for (block, out) in out.chunks_mut(columns * LANES).enumerate() {
         let first = block * LANES;
-        if let Some(gamma) = trajectories.plain()
-            && out.len() == columns * LANES
-        {
-            let slots = first * columns..(first + LANES) * columns;
-            let reward = trajectories.reward.get(slots.clone()).unwrap_or(&[]);
-            let value = value.get(slots).unwrap_or(&[]);
-            let next = core::array::from_fn(|lane| bootstrap(first + lane));
-            if plain_block(reward, value, columns, next, gamma, gamma * gae_lambda, out) {
+        if let Some(gamma) = plain.filter(|gamma| *gamma * gae_lambda != R::zero() && out.len() == columns * LANES) {
+            let next =
+                core::array::from_fn(|lane| trajectories.bootstrap_value.map_or(R::zero(), |v| at(v, first + lane)));
+            let rows = Rows::new(trajectories, value, first);
+            if plain_block(rows, next, gamma, gamma * gae_lambda, out) {
                 continue;
             }
         }
         for (lane, out) in out.chunks_mut(columns).enumerate() {
             let row = first + lane;
             if !general_row::<R, R, Plain>(trajectories, row, value, gae_lambda, out) {
+                if !checked {
+                    trajectories.check_finite(Some(value))?;
+                    checked = true;
+                }
                 general_row::<R, f64, Roomy>(trajectories, row, value, gae_lambda, out);
             }
         }
@@ -77,42 +85,82 @@ pub fn gae<R: Real>(
 const LANES: usize = 8;
 const TILE: usize = 16;
 
-/// [`LANES`] rows without gaps or ends, each by the same recursion as [`general_row`], side by side: one row's steps wait
-/// for each other, those of different rows do not. Returns whether all results are finite.
-fn plain_block<R: Real>(
-    reward: &[R],
-    value: &[R],
+/// [`LANES`] rows.
+struct Rows<'a, R> {
     columns: usize,
-    mut next_value: [R; LANES],
-    gamma: R,
-    trace: R,
-    out: &mut [R],
-) -> bool {
-    let (mut advantage, mut poison) = ([R::zero(); LANES], [R::zero(); LANES]);
+    reward: &'a [R],
+    value: &'a [R],
+    mask: Option<&'a [u8]>,
+}
+
+impl<'a, R: Real> Rows<'a, R> {
+    fn new(trajectories: &Trajectories<'a, R>, value: &'a [R], first: usize) -> Self {
+        let columns = trajectories.mask.shape().columns;
+        let slots = first * columns..(first + LANES) * columns;
+        Rows {
+            columns,
+            reward: trajectories.reward.get(slots.clone()).unwrap_or(&[]),
+            value: value.get(slots.clone()).unwrap_or(&[]),
+            mask: trajectories.mask.bytes().map(|bytes| bytes.get(slots).unwrap_or(&[])),
+        }
+    }
+}
+
+/// Columns `start..end` of rows, turned so that the rows stand side by side.
+fn turned<T: Copy>(source: &[T], columns: usize, start: usize, end: usize, zero: T) -> [[T; LANES]; TILE] {
+    let mut tile = [[zero; LANES]; TILE];
+    for (lane, row) in source.chunks_exact(columns).take(LANES).enumerate() {
+        for (slots, number) in tile.iter_mut().zip(row.get(start..end).unwrap_or(&[])) {
+            if let Some(slot) = slots.get_mut(lane) {
+                *slot = *number;
+            }
+        }
+    }
+    tile
+}
+
+/// [`LANES`] rows in which episodes end only at the row's end, each by the same recursion as [`general_row`], side by side:
+/// one row's steps wait for each other, those of different rows do not. Returns whether all results are finite.
+fn plain_block<R: Real>(rows: Rows<'_, R>, mut next_value: [R; LANES], gamma: R, trace: R, out: &mut [R]) -> bool {
+    let columns = rows.columns;
+    // The last step of a row adds −0 to its error: nothing, not even where the error is −0.
+    let (mut advantage, mut poison) = ([-R::zero(); LANES], [R::zero(); LANES]);
     let mut end = columns;
     while end > 0 {
         // A narrower first tile leaves whole ones.
         let width = if end.is_multiple_of(TILE) { TILE } else { end % TILE };
         let start = end - width;
-        let (mut rewards, mut values) = ([[R::zero(); LANES]; TILE], [[R::zero(); LANES]; TILE]);
-        for (tile, source) in [(&mut rewards, reward), (&mut values, value)] {
-            for (lane, row) in source.chunks_exact(columns).take(LANES).enumerate() {
-                for (slots, number) in tile.iter_mut().zip(row.get(start..end).unwrap_or(&[])) {
-                    if let Some(slot) = slots.get_mut(lane) {
-                        *slot = *number;
+        let mut rewards = turned(rows.reward, columns, start, end, R::zero());
+        let values = turned(rows.value, columns, start, end, R::zero());
+        let keep = rows.mask.map(|mask| turned(mask, columns, start, end, 0));
+        let kept = keep.map_or(width * LANES, |keep| keep.iter().flatten().map(|byte| usize::from(*byte != 0)).sum());
+        match keep {
+            Some(_) if kept == 0 => rewards = [[R::zero(); LANES]; TILE],
+            Some(keep) if kept < width * LANES => {
+                for ((rewards, values), keep) in rewards.iter_mut().zip(&values).zip(&keep).take(width).rev() {
+                    let carried = next_value.iter_mut().zip(&mut advantage).zip(&mut poison);
+                    let slots = rewards.iter_mut().zip(values).zip(keep);
+                    for (((reward, value), keep), ((next, advantage), poison)) in slots.zip(carried) {
+                        let keep = *keep != 0;
+                        let result = step(*reward, *value, *next, *advantage, gamma, trace);
+                        *poison += if keep { result * R::zero() } else { R::zero() };
+                        *advantage = if keep { result } else { *advantage };
+                        *next = if keep { *value } else { *next };
+                        *reward = if keep { result } else { R::zero() };
                     }
                 }
             }
-        }
-        for (rewards, values) in rewards.iter_mut().zip(&values).take(width).rev() {
-            let carried = next_value.iter_mut().zip(&mut advantage).zip(&mut poison);
-            for ((reward, value), ((next, advantage), poison)) in rewards.iter_mut().zip(values).zip(carried) {
-                let delta = *reward + gamma * *next - *value;
-                *advantage = delta + trace * *advantage;
-                // ±0 for finite results, NaN from the first that is not.
-                *poison += *advantage * R::zero();
-                *next = *value;
-                *reward = *advantage;
+            _ => {
+                for (rewards, values) in rewards.iter_mut().zip(&values).take(width).rev() {
+                    let carried = next_value.iter_mut().zip(&mut advantage).zip(&mut poison);
+                    for ((reward, value), ((next, advantage), poison)) in rewards.iter_mut().zip(values).zip(carried) {
+                        *advantage = step(*reward, *value, *next, *advantage, gamma, trace);
+                        // ±0 for finite results, NaN from the first that is not.
+                        *poison += *advantage * R::zero();
+                        *next = *value;
+                        *reward = *advantage;
+                    }
+                }
             }
         }
         for (lane, row) in out.chunks_exact_mut(columns).take(LANES).enumerate() {
@@ -123,6 +171,13 @@ fn plain_block<R: Real>(
         end = start;
     }
     poison.iter().all(|poison| *poison == R::zero())
+}
+
+/// Â_t = r_t + γ·V(s_{t+1}) − V(s_t) + γλ·Â_{t+1}.
+#[inline(always)]
+fn step<R: Real>(reward: R, value: R, next_value: R, advantage: R, gamma: R, trace: R) -> R {
+    let delta = reward + gamma * next_value - value;
+    delta + trace * advantage
 }
 
 fn general_row<R: Real, N: Real, A: Arithmetic<R, N>>(
@@ -394,29 +449,72 @@ mod tests {
         assert_eq!(alone, returns);
     }
 
+    /// Next values that are the row's own next kept values: the same numbers by the general path.
+    fn spelled_out(value: &[f32], bootstrap: &[f32], mask: &[u8], columns: usize) -> Vec<f32> {
+        let mut next = vec![f32::NAN; value.len()];
+        for (row, bootstrap) in bootstrap.iter().enumerate() {
+            let mut carried = *bootstrap;
+            for slot in (row * columns..(row + 1) * columns).rev() {
+                if mask[slot] != 0 {
+                    next[slot] = carried;
+                    carried = value[slot];
+                }
+            }
+        }
+        next
+    }
+
     #[test]
-    fn rows_side_by_side_have_the_bits_of_rows_by_themselves() {
+    fn rows_side_by_side_have_the_bits_of_the_general_path() {
         for (rows, columns) in [(8, 1), (8, 16), (9, 37), (16, 48), (19, 15), (8, 33)] {
             let number = |index: usize, factor: usize| (index * factor % 1009) as f32 / 500.0 - 1.0;
             let reward: Vec<f32> = (0..rows * columns).map(|index| number(index, 7919)).collect();
             let value: Vec<f32> = (0..rows * columns).map(|index| number(index, 104_729)).collect();
-            let bootstrap: Vec<f32> = (0..rows).map(|index| number(index, 31)).collect();
+            let bootstrap: Vec<f32> =
+                (0..rows).map(|index| if index == 3 { -0.0 } else { number(index, 31) }).collect();
             let shape = TokenShape { rows, columns };
-            let together = Trajectories {
+            let full = vec![1; rows * columns];
+            let prefix: Vec<u8> = (0..rows * columns).map(|i| u8::from(i % columns < i / columns * 5)).collect();
+            let holes: Vec<u8> = (0..rows * columns).map(|i| u8::from(i * 7919 % 11 > 4)).collect();
+            for (mask, given) in [(&full, None), (&full, Some(&full)), (&prefix, Some(&prefix)), (&holes, Some(&holes))]
+            {
+                for (gamma, lambda, zero) in [(0.9, 0.8, false), (0.9, 0.0, false), (0.0, 0.5, false), (1.0, 1.0, true)]
+                {
+                    let mut reward: Vec<f32> = if zero { vec![-0.0; reward.len()] } else { reward.clone() };
+                    let mut value: Vec<f32> = if zero { vec![0.0; value.len()] } else { value.clone() };
+                    for slot in (0..mask.len()).filter(|slot| mask[*slot] == 0) {
+                        (reward[slot], value[slot]) = (f32::NAN, f32::INFINITY);
+                    }
+                    let next = spelled_out(&value, &bootstrap, mask, columns);
+                    let together = Trajectories {
+                        mask: Mask::new(shape, given.map(|bytes| &bytes[..])).unwrap(),
+                        reward: &reward,
+                        discount: Discount::Constant(gamma),
+                        terminated: None,
+                        truncated: None,
+                        next_value: None,
+                        bootstrap_value: Some(&bootstrap),
+                    };
+                    let general = Trajectories { next_value: Some(&next), ..together };
+                    let (mut a, mut b) = (vec![9.0; rows * columns], vec![9.0; rows * columns]);
+                    gae(&together, &value, lambda, &mut a).unwrap();
+                    gae(&general, &value, lambda, &mut b).unwrap();
+                    assert!(a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits()), "{rows} x {columns}");
+                }
+            }
+            let mut broken = reward.clone();
+            broken[rows * columns - 1] = f32::INFINITY;
+            let trajectories = Trajectories {
                 mask: Mask::new(shape, None).unwrap(),
-                reward: &reward,
-                discount: Discount::Constant(0.9f32),
+                reward: &broken,
+                discount: Discount::Constant(0.9),
                 terminated: None,
                 truncated: None,
                 next_value: None,
-                bootstrap_value: Some(&bootstrap),
+                bootstrap_value: None,
             };
-            let every = vec![1; rows * columns];
-            let single = Trajectories { mask: Mask::new(shape, Some(&every)).unwrap(), ..together };
-            let (mut a, mut b) = (vec![9.0; rows * columns], vec![9.0; rows * columns]);
-            gae(&together, &value, 0.8, &mut a).unwrap();
-            gae(&single, &value, 0.8, &mut b).unwrap();
-            assert!(a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits()));
+            let result = gae(&trajectories, &value, 0.8, &mut vec![0.0; rows * columns]);
+            assert_eq!(result, Err(Error::NonFinite { argument: "reward", index: rows * columns - 1 }));
         }
     }
 

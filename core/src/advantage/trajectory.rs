@@ -71,13 +71,25 @@ impl<'a, R: Real> Trajectories<'a, R> {
     /// Check lengths, finite numbers and discounts. `value`: the state values that stand in for `next_value`, where
     /// the return uses any.
     pub fn check(&self, value: Option<&[R]>) -> Result<(), Error> {
+        self.check_lengths(value)?;
+        self.check_finite(value)?;
+        self.check_ends()
+    }
+
+    pub(super) fn check_lengths(&self, value: Option<&[R]>) -> Result<(), Error> {
         let shape = self.mask.shape();
         shape.check(REWARD.name, self.reward)?;
+        value.map_or(Ok(()), |value| shape.check(VALUE.name, value))
+    }
+
+    pub(super) fn check_finite(&self, value: Option<&[R]>) -> Result<(), Error> {
         self.mask.check_finite(REWARD.name, self.reward)?;
-        if let Some(value) = value {
-            shape.check(VALUE.name, value)?;
-            self.mask.check_finite(VALUE.name, value)?;
-        }
+        value.map_or(Ok(()), |value| self.mask.check_finite(VALUE.name, value))
+    }
+
+    /// Discounts, and what stands behind each episode's end.
+    pub(super) fn check_ends(&self) -> Result<(), Error> {
+        let shape = self.mask.shape();
         match self.discount {
             Discount::Constant(gamma) => {
                 let number = gamma.to_f64();
@@ -189,14 +201,11 @@ impl<'a, R: Real> Trajectories<'a, R> {
         }
     }
 
-    /// Whether every slot is a step, one γ holds for all, and an episode ends only at its row's end.
+    /// γ, where one holds for all steps and an episode ends only at its row's end.
     pub(super) fn plain(&self) -> Option<R> {
         match self.discount {
             Discount::Constant(gamma)
-                if self.mask.row(0).is_none()
-                    && self.terminated.is_none()
-                    && self.truncated.is_none()
-                    && self.next_value.is_none() =>
+                if self.terminated.is_none() && self.truncated.is_none() && self.next_value.is_none() =>
             {
                 Some(gamma)
             }

@@ -80,6 +80,11 @@ impl<'a> Mask<'a> {
         self.bytes.is_none_or(|bytes| bytes.get(slot).is_some_and(|byte| *byte != 0))
     }
 
+    /// The bytes of all rows, where there are any.
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        self.bytes
+    }
+
     /// The bytes of one row, where there are any.
     #[inline(always)]
     pub fn row(&self, row: usize) -> Option<&'a [u8]> {
