@@ -49,9 +49,18 @@ impl Random {
 
     /// A number of the interval.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * ((self.next() >> 40) as f32 / (1u64 << 24) as f32)
+    }
+
+    /// A number below `count`, which is below 2³².
+    pub fn below(&mut self, count: usize) -> usize {
+        (((self.next() >> 32) * count as u64) >> 32) as usize
+    }
+
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        low + (high - low) * ((self.0 >> 40) as f32 / (1u64 << 24) as f32)
+        self.0
     }
 }

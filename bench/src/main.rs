@@ -6,6 +6,7 @@ mod gae;
 mod ours;
 mod python;
 mod report;
+mod sweep;
 mod verl;
 
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ struct Arguments {
     /// What is measured.
     #[arg(value_enum, default_value = "ppo")]
     subject: Subject,
-    /// Responses [256 for ppo, 1024 for gae].
+    /// Responses [256 for ppo, 1024 for gae]; states [1000000 for sweep].
     #[arg(long)]
     rows: Option<usize>,
     /// Tokens of each [4096].
@@ -33,7 +34,7 @@ struct Arguments {
     /// Rounds; in each round everything is measured once, in turn.
     #[arg(long, default_value_t = 11)]
     rounds: usize,
-    /// A Python with torch and verl; without it only core and the machine's limits are measured.
+    /// A Python with torch and verl (numpy for sweep); without it only core and the machine's limits are measured.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Write the result to this file as Markdown (ppo only).
@@ -47,6 +48,8 @@ enum Subject {
     Ppo,
     /// Generalised advantage estimation.
     Gae,
+    /// A sweep of value iteration over a sparse process.
+    Sweep,
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     match arguments.subject {
         Subject::Ppo => ppo(arguments),
         Subject::Gae => gae::run(arguments).map(|text| print!("{text}")),
+        Subject::Sweep => sweep::run(arguments).map(|text| print!("{text}")),
     }
 }
 
