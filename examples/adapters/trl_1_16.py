@@ -98,7 +98,7 @@ def cispo(log_prob, old_log_prob, advantage, mask, importance_weight, clip_ratio
     )
 
 
-@trl("objective.sapo")
+@trl("objective.sapo", precision="f32")  # the trainer holds its temperatures in single precision
 def sapo(log_prob, old_log_prob, advantage, mask, sapo_temperature_positive, sapo_temperature_negative):
     temperatures = {"temperatures": (sapo_temperature_positive, sapo_temperature_negative)}
     return compute_loss("sapo", log_prob, old_log_prob, advantage, mask, settings=temperatures)

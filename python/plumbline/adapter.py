@@ -41,7 +41,7 @@ class Skip(Exception):
     """Raise this to leave a case out; the text is the reason that the report shows."""
 
 
-def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="number", finite_padding=False):
+def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="number", finite_padding=False, precision=None):
     """Register the decorated function as an implementation of `operation`.
 
     dialect: the library convention that it means to follow (a dialect of the operation).
@@ -50,15 +50,18 @@ def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="
     mask_as: "number" (1.0 and 0.0 in the dtype of the other inputs) or "bool".
     finite_padding: True where the function may rely on finite numbers under the mask, so that NaN and infinities are
         not put there (the report says so).
+    precision: "f32" where the function computes in single precision inside although it takes and gives doubles.
     """
     if inputs_as not in (None, "torch", "numpy", "list"):
         raise ValueError(f'inputs_as is "torch", "numpy" or "list", not {inputs_as!r}')
     if mask_as not in ("number", "bool"):
         raise ValueError(f'mask_as is "number" or "bool", not {mask_as!r}')
+    if precision not in (None, "f64", "f32"):
+        raise ValueError(f'precision is "f64" or "f32", not {precision!r}')
 
     def register(function):
         _registered.append(
-            _Implementation(operation, function, dialect, settings or {}, inputs_as, mask_as, finite_padding)
+            _Implementation(operation, function, dialect, settings or {}, inputs_as, mask_as, finite_padding, precision)
         )
         return function
 
@@ -68,7 +71,7 @@ def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="
 class _Implementation:
     """A user's function and what it declared."""
 
-    def __init__(self, operation, function, dialect, settings, inputs_as, mask_as, finite_padding):
+    def __init__(self, operation, function, dialect, settings, inputs_as, mask_as, finite_padding, precision):
         self.operation = operation
         self.function = function
         self.dialect = dialect
@@ -76,6 +79,7 @@ class _Implementation:
         self.inputs_as = inputs_as
         self.mask_as = mask_as
         self.finite_padding = finite_padding
+        self.precision = precision
         parameters = inspect.signature(function).parameters.values()
         self.takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self.takes = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
@@ -88,6 +92,8 @@ class _Implementation:
             declared["settings"] = self.settings
         if self.finite_padding:
             declared["finite_padding"] = True
+        if self.precision is not None:
+            declared["precision"] = self.precision
         if not self.takes_all:
             declared["takes"] = self.takes
         return declared

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use plumbline_conformance::diagnosis::{
-    Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape, outputs,
+    Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape,
 };
 use plumbline_conformance::evaluate::operation_named;
 use plumbline_conformance::nearest::nearest;
@@ -13,7 +13,7 @@ use plumbline_conformance::protocol::{Answer, Declared, Request, Start, Subject}
 use plumbline_conformance::report::{Checked, Report, as_json, as_text, shell_quoted};
 use plumbline_conformance::vectors::{Case, Purpose, Taken, cases_for, retain};
 use plumbline_core::num::Dtype;
-use plumbline_core::spec::{Operation, OutputSpec, ParamKind, Value};
+use plumbline_core::spec::{Operation, ParamKind, Value};
 
 use super::{Ending, Trouble, emit, emit_json};
 
@@ -130,7 +130,7 @@ fn check(
     }
     let empty = Case { id: String::new(), purpose: Purpose::Regular, overrides: Vec::new(), inputs: Vec::new() };
     let base = meaning.parameters(&empty).map_err(|error| Trouble::new(format!("{}: {error}", declared.id)))?;
-    let accept = |case: &Case| is_legal(&meaning, case);
+    let accept = |case: &Case| meaning.accepts(case);
     let mut cases = cases_for(operation, &base, &taken, arguments.seed, start.dtype, &accept);
     if declared.finite_padding {
         cases.retain(|case| !matches!(case.purpose, Purpose::UnderMask { junk, .. } if !junk.number().is_finite()));
@@ -155,7 +155,7 @@ fn check(
         seen.push(Observation { case, observed });
     }
     progress.set_message("diagnosis");
-    let tolerance = match start.dtype {
+    let tolerance = match declared.precision.unwrap_or(start.dtype) {
         Dtype::F32 => Tolerance::SINGLE,
         Dtype::F64 => Tolerance::DOUBLE,
     };
@@ -214,27 +214,6 @@ fn setting(kind: ParamKind, value: &serde_json::Value) -> Option<Value> {
     }
 }
 
-/// Whether the operation itself accepts the case, with finite numbers.
-fn is_legal(meaning: &Meaning, case: &Case) -> bool {
-    meaning
-        .parameters(case)
-        .and_then(|params| {
-            let names = wanted(meaning.operation, &params, case, true);
-            outputs(meaning.operation, &params, &case.inputs, &names)
-        })
-        .is_ok_and(|all| all.iter().flatten().all(|number| number.is_finite()))
-}
-
-/// The outputs to ask for: the main one, the gradients by inputs that are given, and the other values whose dimensions
-/// the inputs fix.
-fn wanted(operation: &'static Operation, params: &[Value], case: &Case, gradients: bool) -> Vec<&'static str> {
-    let is_wanted = |output: &&OutputSpec| match output.gradient_of {
-        Some(input) => gradients && case.input(input).is_some(),
-        None => output_shape(operation, params, &case.inputs, output.name).is_some(),
-    };
-    operation.outputs.iter().filter(is_wanted).map(|output| output.name).collect()
-}
-
 /// The implementation, started when it is needed and started again when it broke.
 struct Runner<'a> {
     command: &'a [String],
@@ -268,7 +247,7 @@ impl Runner<'_> {
         self.seq += 1;
         let operation = meaning.operation;
         let params = meaning.parameters(case).map_err(Trouble::new)?;
-        let want = wanted(operation, &params, case, start.gradients);
+        let want = meaning.outputs_for(&params, case, start.gradients);
         let request = Request::Run { seq: self.seq, operation, dtype: start.dtype, params: &params, case, want: &want };
         let shape = |name: &str| output_shape(operation, &params, &case.inputs, name);
         Ok(match subject.run(&request, self.limit, &shape) {

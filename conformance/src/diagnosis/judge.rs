@@ -372,6 +372,16 @@ fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> F
         text += &format!(" As for the gradient, {pattern}.");
     }
     let mut explanations = Search { meaning, samples, tolerance }.explanations();
+    if tolerance == Tolerance::DOUBLE && samples.iter().all(|sample| sample.is_right(Tolerance::SINGLE)) {
+        explanations.push(Explanation {
+            ids: vec!["precision:f32".into()],
+            text: format!(
+                "something inside is computed in single precision: all numbers agree within {:e} of their size",
+                Tolerance::SINGLE.relative
+            ),
+            cost: 2,
+        });
+    }
     let mut kind = FindingKind::Explained;
     if explanations.is_empty() {
         let regular: Vec<Sample<'_>> =

@@ -1,7 +1,7 @@
 //! A function from a case to value and gradient.
 
 use plumbline_core::Error;
-use plumbline_core::spec::{Dims, Given, Input, Operation, Output, Params, Value, evaluate, resolve_dims};
+use plumbline_core::spec::{Dims, Given, Input, Operation, Output, OutputSpec, Params, Value, evaluate, resolve_dims};
 
 use crate::evaluate::{Converted, shape_of};
 use crate::tensor::Tensor;
@@ -49,6 +49,26 @@ impl Meaning {
     /// Complete parameters on a case.
     pub fn parameters(&self, case: &Case) -> Result<Vec<Value>, Error> {
         resolve(self.operation, self.dialect, &[&self.settings, &case.overrides])
+    }
+
+    /// Whether the operation accepts a case, with finite numbers.
+    pub fn accepts(&self, case: &Case) -> bool {
+        self.parameters(case)
+            .and_then(|params| {
+                let names = self.outputs_for(&params, case, true);
+                outputs(self.operation, &params, &case.inputs, &names)
+            })
+            .is_ok_and(|all| all.iter().flatten().all(|number| number.is_finite()))
+    }
+
+    /// The outputs that the operation has for a case: the gradients by inputs that are given (where they are wanted), and
+    /// the values whose dimensions the inputs fix.
+    pub fn outputs_for(&self, params: &[Value], case: &Case, gradients: bool) -> Vec<&'static str> {
+        let is_there = |output: &&OutputSpec| {
+            let is_wanted = output.gradient_of.is_none_or(|input| gradients && case.input(input).is_some());
+            is_wanted && output_shape(self.operation, params, &case.inputs, output.name).is_some()
+        };
+        self.operation.outputs.iter().filter(is_there).map(|output| output.name).collect()
     }
 
     /// The gradients that the operation has for a case's inputs.
@@ -106,6 +126,8 @@ fn with_call<T>(
         .params
         .iter()
         .zip(params)
+        // Names are looked up one by one: only those that say something.
+        .filter(|(param, value)| operation.default_of(param) != **value)
         .map(|(param, value)| Given { name: param.name, value: as_given(*value) })
         .collect();
     let mut converted: Vec<Converted<f64>> = Vec::with_capacity(inputs.len());

@@ -22,5 +22,5 @@ pub use change::{Change, Edit, Split};
 pub use finding::{Explanation, Finding, FindingKind, Verdict, Worst};
 pub use judge::{Diagnosis, Observation, Observed, diagnose};
 pub use meaning::{Meaning, Numbers, Trainable, output_shape, outputs};
-pub use space::Point;
+pub use space::{Point, single_changes};
 pub use tolerance::Tolerance;

@@ -39,6 +39,8 @@ pub struct Declared {
     pub takes: Option<Vec<String>>,
     /// Whether it relies on finite numbers under the mask.
     pub finite_padding: bool,
+    /// The precision that it computes in, where that is not the one of its inputs.
+    pub precision: Option<Dtype>,
 }
 
 /// The answer to one case.
@@ -162,6 +164,8 @@ enum DeclaredMessage {
         takes: Option<Vec<String>>,
         #[serde(default)]
         finite_padding: bool,
+        #[serde(default)]
+        precision: Option<String>,
     },
 }
 
@@ -171,24 +175,33 @@ pub fn read_start(line: &str) -> Result<Start, String> {
     if !message.ok {
         return Err(format!("it does not speak version {VERSION} of the protocol (`ok` is false)"));
     }
-    let dtype = match message.dtype.as_str() {
-        "f64" => Dtype::F64,
-        "f32" => Dtype::F32,
-        other => return Err(format!("`dtype` is `{}`, legal is `f64` or `f32`", short(other))),
-    };
-    let operations = message
-        .operations
-        .into_iter()
-        .map(|declared| match declared {
-            DeclaredMessage::Id(id) => {
-                Declared { id, dialect: None, settings: Map::new(), takes: None, finite_padding: false }
-            }
-            DeclaredMessage::Full { id, dialect, settings, takes, finite_padding } => {
-                Declared { id, dialect, settings, takes, finite_padding }
+    let dtype = read_dtype("dtype", &message.dtype)?;
+    let read_declared = |declared| {
+        Ok(match declared {
+            DeclaredMessage::Id(id) => Declared {
+                id,
+                dialect: None,
+                settings: Map::new(),
+                takes: None,
+                finite_padding: false,
+                precision: None,
+            },
+            DeclaredMessage::Full { id, dialect, settings, takes, finite_padding, precision } => {
+                let precision = precision.map(|name| read_dtype("precision", &name)).transpose()?;
+                Declared { id, dialect, settings, takes, finite_padding, precision }
             }
         })
-        .collect();
+    };
+    let operations = message.operations.into_iter().map(read_declared).collect::<Result<_, String>>()?;
     Ok(Start { name: message.name, version: message.version, dtype, operations, gradients: message.gradients })
+}
+
+fn read_dtype(field: &str, name: &str) -> Result<Dtype, String> {
+    match name {
+        "f64" => Ok(Dtype::F64),
+        "f32" => Ok(Dtype::F32),
+        other => Err(format!("`{field}` is `{}`, legal is `f64` or `f32`", short(other))),
+    }
 }
 
 #[derive(Deserialize)]

@@ -415,7 +415,7 @@ impl LogProbs {
 /// columns the tokens 0, 4, 5 and 8 to 11 stand: both signs above, inside and below usual clip ranges, one token where
 /// a dual clip acts, one advantage of 0. The first three signs serve where there is one advantage for each row.
 const CHOSEN: [(f64, f64); 12] = [
-    (-1.0, 0.48),
+    (-1.0, -0.06),
     (1.0, -0.55),
     (-1.0, 0.33),
     (1.0, -0.07),
