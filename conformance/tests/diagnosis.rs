@@ -8,7 +8,7 @@ use plumbline_conformance::diagnosis::{
 use plumbline_conformance::tensor::Tensor;
 use plumbline_conformance::vectors::{Case, Purpose, Taken, cases_for};
 use plumbline_core::catalog;
-use plumbline_core::num::Dtype;
+use plumbline_core::num::{Dtype, Real};
 use plumbline_core::spec::Operation;
 
 fn meaning(id: &str, dialect: Option<&'static str>) -> Meaning {
@@ -86,7 +86,7 @@ fn chosen_cases_avoid_what_hides_mistakes() {
     let mut regions = std::collections::BTreeSet::new();
     for slot in (0..12).filter(|slot| kept[*slot] == 1.0) {
         let log_ratio = values("log_prob")[slot] - values("old_log_prob")[slot];
-        let side = i32::from(log_ratio > (1.0 + high).ln()) - i32::from(log_ratio < (1.0 - low).ln());
+        let side = i32::from(log_ratio > Real::ln(1.0 + high)) - i32::from(log_ratio < Real::ln(1.0 - low));
         let advantage = values("advantage")[slot];
         regions.insert((if advantage == 0.0 { 0 } else { advantage.signum() as i32 }, side));
     }
