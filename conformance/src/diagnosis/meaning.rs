@@ -91,15 +91,25 @@ pub fn outputs(
     names: &[&'static str],
 ) -> Result<Vec<Vec<f64>>, Error> {
     with_call(operation, params, inputs, |given, borrowed, dims| {
-        let mut buffers: Vec<Vec<f64>> = Vec::with_capacity(names.len());
-        for name in names {
-            let count = operation.output(name).and_then(|output| dims.count(output.shape));
-            buffers.push(vec![0.0; count.ok_or(Error::ShapeMismatch { argument: name })?]);
+        let mut asked = names.to_vec();
+        loop {
+            let mut buffers: Vec<Vec<f64>> = Vec::with_capacity(asked.len());
+            for name in &asked {
+                let count = operation.output(name).and_then(|output| dims.count(output.shape));
+                buffers.push(vec![0.0; count.ok_or(Error::ShapeMismatch { argument: name })?]);
+            }
+            let mut requested: Vec<Output<'_, f64>> =
+                asked.iter().zip(&mut buffers).map(|(name, data)| Output { name, data }).collect();
+            match evaluate(operation, None, given, borrowed, &mut requested) {
+                // Some operations compute in the buffer of an output: it is asked for too, and dropped.
+                Err(Error::MissingWorkspace { argument }) if !asked.contains(&argument) => asked.push(argument),
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    buffers.truncate(names.len());
+                    return Ok(buffers);
+                }
+            }
         }
-        let mut requested: Vec<Output<'_, f64>> =
-            names.iter().zip(&mut buffers).map(|(name, data)| Output { name, data }).collect();
-        evaluate(operation, None, given, borrowed, &mut requested)?;
-        Ok(buffers)
     })
 }
 
