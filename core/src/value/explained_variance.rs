@@ -39,10 +39,11 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let margin = R::from_f64(1e-6);
     let squares = largest < R::max_value().sqrt() * margin && largest * margin > R::min_positive_value().sqrt();
     let scale = if squares || largest == R::zero() { R::one() } else { largest };
-    let first = kept().next().unwrap_or(0);
     let variance = |term: &dyn Fn(usize) -> R| {
-        // Measured from the first token, so that numbers that are all equal have variance 0 exactly.
-        let shifted = |slot: usize| term(slot) - term(first);
+        // Measured from the smallest, whatever the order of rows, so that numbers that are all equal have variance 0
+        // exactly.
+        let smallest = kept().fold(R::infinity(), |smallest, slot| term(slot).smaller(smallest));
+        let shifted = |slot: usize| term(slot) - smallest;
         let mean = mask.sum(shifted) / count;
         mask.sum(|slot| {
             let distance = shifted(slot) - mean;
