@@ -10,7 +10,7 @@ use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
 
 /// v_π = (I − γ(1 − done) P_π)⁻¹ r_π, by elimination with partial pivoting in the caller's `matrix` [S, S].
 ///
-/// `policy` [S, A]; `value` [S]. With γ = 1 a policy under which some state never reaches an end has no finite value: the
+/// `policy` [S, A]; `value` \[S\]. With γ = 1 a policy under which some state never reaches an end has no finite value: the
 /// error `Singular` of `transition`.
 ///
 /// ```

@@ -11,7 +11,7 @@ use crate::spec::{Call, Family, Operation, Source, evaluate_with};
 
 /// v ← T_π v until the largest change is within the tolerance (Sutton & Barto 2018, §4.1).
 ///
-/// `policy` [S, A]; `value` [S] holds the start and the result; `previous` [S] makes the sweeps synchronous, without it they
+/// `policy` [S, A]; `value` \[S\] holds the start and the result; `previous` \[S\] makes the sweeps synchronous, without it they
 /// are in place. Both converge; in exact arithmetic the result is within γ/(1 − γ) times the residual of v_π.
 ///
 /// ```

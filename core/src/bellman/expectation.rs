@@ -11,7 +11,7 @@ use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source
 
 /// (T_π v)(s) = Σ_a π(a|s) Σ_s' p(s'|s, a) [r + γ (1 − done) v(s')] (Sutton & Barto 2018, Eq. 4.5).
 ///
-/// `policy` [S, A] are probabilities, `value` and `backup` [S]. T_π contracts by γ in the max norm and is monotone. Sums
+/// `policy` [S, A] are probabilities, `value` and `backup` \[S\]. T_π contracts by γ in the max norm and is monotone. Sums
 /// are trees by position, over the successors and then over the actions. Lengths are the caller's; what is missing counts
 /// as 0.
 ///
@@ -33,7 +33,7 @@ pub fn expectation_v<R: Real>(mdp: &Mdp<'_, R>, policy: &[R], value: &[R], backu
 
 /// (T_π q)(s, a) = Σ_s' p(s'|s, a) [r + γ (1 − done) Σ_a' π(a'|s') q(s', a')] (Sutton & Barto 2018, Eq. 4.4 for q).
 ///
-/// `state_value` [S] receives Σ_a' π q of every state; the rest as in [`expectation_v`].
+/// `state_value` \[S\] receives Σ_a' π q of every state; the rest as in [`expectation_v`].
 pub fn expectation_q<R: Real>(
     mdp: &Mdp<'_, R>,
     policy: &[R],

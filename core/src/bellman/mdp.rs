@@ -16,9 +16,9 @@ pub enum Transitions<'a, R> {
     Sparse {
         /// [S, A]: where each pair's entries begin; they end where the next pair's begin, the last at K.
         row_start: &'a [u32],
-        /// [K]: s' of each entry.
+        /// \[K\]: s' of each entry.
         next_state: &'a [u32],
-        /// [K]: p of each entry.
+        /// \[K\]: p of each entry.
         probability: &'a [R],
     },
 }

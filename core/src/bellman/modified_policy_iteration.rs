@@ -13,7 +13,7 @@ use crate::spec::{Call, Family, Operation, OutputSpec, ParamSpec, Source, evalua
 
 /// v ← (T_π)^m v with π greedy for v, until T* changes v by no more than the tolerance (Puterman & Shin 1978).
 ///
-/// `value` [S] holds the start and the result, which is T* of the last values; `previous` and `action` [S] are workspace;
+/// `value` \[S\] holds the start and the result, which is T* of the last values; `previous` and `action` \[S\] are workspace;
 /// `evaluation_sweeps` is m ≥ 1. m = 1 is value iteration, m → ∞ policy iteration. All sweeps are synchronous.
 ///
 /// ```

@@ -28,7 +28,7 @@ choice! {
 
 /// η(s) = Σ_t γᵗ P(s_t = s, no end before t) = [(I − γ(1 − done) P_πᵀ)⁻¹ μ](s): discounted visits (Sutton & Barto 2018, Eq. 9.2).
 ///
-/// `policy(s, a)` are the probabilities; `visits` [S] holds the start distribution μ and receives η; `matrix` [S, S] is
+/// `policy(s, a)` are the probabilities; `visits` \[S\] holds the start distribution μ and receives η; `matrix` [S, S] is
 /// workspace. With γ = 1 they are finite where every state reaches an end, else the error `Singular` of `transition`.
 ///
 /// ```
@@ -52,7 +52,7 @@ pub fn discounted_visits<R: Real>(
 
 /// d = Pᵀd, Σ d = 1, where an episode's end (and missing mass) is followed by a start: the stationary distribution.
 ///
-/// `start` [S] is μ; `distribution` [S] receives d; `matrix` [S, S] is workspace. The last equation is replaced by Σ d = 1.
+/// `start` \[S\] is μ; `distribution` \[S\] receives d; `matrix` [S, S] is workspace. The last equation is replaced by Σ d = 1.
 /// The error `Singular` of `transition` where it is not unique.
 ///
 /// ```

@@ -12,7 +12,7 @@ use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source
 /// (T* v)(s) = max_a Σ_s' p(s'|s, a) [r + γ (1 − done) v(s')] (Sutton & Barto 2018, Eq. 4.10), and the lowest action that
 /// attains it.
 ///
-/// `value` [S]. T* contracts by γ in the max norm and is monotone.
+/// `value` \[S\]. T* contracts by γ in the max norm and is monotone.
 ///
 /// ```
 /// use plumbline_core::bellman::{optimality::optimality_v, mdp::{Mdp, Rewards, Transitions}};
@@ -29,7 +29,7 @@ pub fn optimality_v<R: Real>(mdp: &Mdp<'_, R>, state: usize, value: &[R]) -> (us
 
 /// (T* q)(s, a) = Σ_s' p(s'|s, a) [r + γ (1 − done) max_a' q(s', a')] (Sutton & Barto 2018, Eq. 4.2).
 ///
-/// `state_value` [S] receives max_a' q of every state.
+/// `state_value` \[S\] receives max_a' q of every state.
 pub fn optimality_q<R: Real>(mdp: &Mdp<'_, R>, action_value: &[R], state_value: &mut [R], backup: &mut [R]) {
     for (state, slot) in state_value.iter_mut().enumerate() {
         let row = row_of(action_value, mdp.actions(), state);

@@ -25,7 +25,7 @@ pub struct Improvement<R> {
 /// Evaluate a deterministic policy exactly, make it greedy, and repeat until no action is better by more than `tolerance`
 /// (Howard 1960; Sutton & Barto 2018, §4.3).
 ///
-/// `action` [S] holds the policy as numbers, the start and the result; `value` [S] receives its value; `matrix` [S, S] is
+/// `action` \[S\] holds the policy as numbers, the start and the result; `value` \[S\] receives its value; `matrix` [S, S] is
 /// workspace. A state keeps its action unless another is better by more than the tolerance, then it takes the lowest of the
 /// best: that rounding cannot make it go round among equal policies. Errors: `Singular` of `transition` where a policy on the
 /// way has no finite value (γ = 1).

@@ -13,7 +13,7 @@ use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
 
 /// v ← T* v until the largest change is within the tolerance (Sutton & Barto 2018, §4.4).
 ///
-/// `value` [S] holds the start and the result; `previous` [S] makes the sweeps synchronous, without it they are in place.
+/// `value` \[S\] holds the start and the result; `previous` \[S\] makes the sweeps synchronous, without it they are in place.
 ///
 /// ```
 /// use plumbline_core::bellman::value_iteration::value_iteration;

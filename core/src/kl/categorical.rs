@@ -23,11 +23,11 @@ pub struct CategoricalPair<'a, R> {
 /// What an estimator is on average over the policy's own actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatorMoments<R> {
-    /// E[k].
+    /// E\[k\].
     pub mean: R,
-    /// E[k] − KL(π‖π_ref).
+    /// E\[k\] − KL(π‖π_ref).
     pub bias: R,
-    /// E[(k − E[k])²].
+    /// E[(k − E\[k\])²].
     pub variance: R,
 }
 

@@ -18,7 +18,7 @@ pub fn predictor(position: usize, label_shift: bool) -> Option<usize> {
     if label_shift { position.checked_sub(1) } else { Some(position) }
 }
 
-/// −ln softmax(z/τ)[label], the loss of one label; its gradient by the logits is (p − onehot)/τ.
+/// −ln softmax(z/τ)\[label\], the loss of one label; its gradient by the logits is (p − onehot)/τ.
 ///
 /// ```
 /// use plumbline_core::logits::{nll::nll, row::SoftmaxRow};

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
 
-/// ln softmax(z/τ)[a]: −∞ where the action is excluded or does not exist.
+/// ln softmax(z/τ)\[a\]: −∞ where the action is excluded or does not exist.
 ///
 /// ```
 /// use plumbline_core::logits::{row::SoftmaxRow, token_logprob::token_logprob};

@@ -33,8 +33,8 @@ pub fn row_mean<R: Real>(mask: &Mask<'_>, row: usize, length_eps: R, value: impl
     if length == 0 { R::zero() } else { mask.row_sum(row, value) / (R::from_count(length) + length_eps) }
 }
 
-/// The population deviation over all tokens about `mean` = Σ m x / (n + ε), as √(E[x²] − mean²) with E dividing by n + ε,
-/// but computed from squared distances: E[x²] − mean² = (Σ m (x − mean)² + ε·mean²) / (n + ε). 0 for a single token.
+/// The population deviation over all tokens about `mean` = Σ m x / (n + ε), as √(E\[x²\] − mean²) with E dividing by n + ε,
+/// but computed from squared distances: E\[x²\] − mean² = (Σ m (x − mean)² + ε·mean²) / (n + ε). 0 for a single token.
 pub fn token_deviation<R: Real>(mask: &Mask<'_>, length_eps: R, mean: R, value: impl Fn(usize) -> R) -> R {
     let count = mask.count();
     if count <= 1 {

@@ -21,8 +21,8 @@ choice! {
     }
 }
 
-/// The quantile Huber loss of one pair, ρ(u) = |τ − [u < 0]|·H_κ(u) with u = target − quantile, and its derivative by the
-/// *quantile*; divided by κ where `divide` is set. κ = 0 is the plain quantile loss |τ − [u < 0]|·|u|, whose derivative at
+/// The quantile Huber loss of one pair, ρ(u) = |τ − \[u < 0\]|·H_κ(u) with u = target − quantile, and its derivative by the
+/// *quantile*; divided by κ where `divide` is set. κ = 0 is the plain quantile loss |τ − \[u < 0\]|·|u|, whose derivative at
 /// u = 0 is 0.
 ///
 /// ```

@@ -7,7 +7,7 @@ use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamS
 
 /// (F + λI)⁻¹ g by elimination in the caller's buffers (Kakade 2001, Eq. 3).
 ///
-/// `matrix` [P, P] holds F and is used up; `gradient` [P] holds g and receives the result. Error: `Singular` of
+/// `matrix` [P, P] holds F and is used up; `gradient` \[P\] holds g and receives the result. Error: `Singular` of
 /// `fisher_matrix`.
 ///
 /// ```

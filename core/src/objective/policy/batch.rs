@@ -10,7 +10,7 @@ use crate::num::Real;
 pub enum Spread<'a, R> {
     /// One a token, [B, T].
     PerToken(&'a [R]),
-    /// One a response, [B].
+    /// One a response, \[B\].
     PerRow(&'a [R]),
 }
 
