@@ -84,13 +84,6 @@ pub enum Wanted<'a> {
     Named(&'a [&'a str]),
 }
 
-impl Wanted<'_> {
-    /// Whether the caller named this output.
-    fn names(self, spec: &OutputSpec) -> bool {
-        matches!(self, Wanted::Named(names) if names.contains(&spec.name))
-    }
-}
-
 /// One evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -156,7 +149,7 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
     let mut buffers: Vec<(&'static OutputSpec, Vec<usize>, Vec<R>)> = Vec::new();
     for spec in wanted(operation, request.outputs, request.inputs)? {
         let Some(shape) = shape_of(&dims, spec.shape) else {
-            if request.outputs.names(spec) {
+            if let Wanted::Named(_) = request.outputs {
                 return Err(Refusal::Undetermined { output: spec.name.to_owned(), shape: spec.shape });
             }
             continue;
@@ -184,7 +177,6 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
     buffers.truncate(asked);
     Ok(buffers
         .into_iter()
-        .filter(|(spec, ..)| request.outputs.names(spec) || !matches!(request.outputs, Wanted::Named(_)))
         .map(|(spec, shape, values)| {
             let values = values.into_iter().map(Real::to_f64).collect();
             (spec.name.to_owned(), Tensor { shape, values })
@@ -272,7 +264,7 @@ fn wanted(
                     return Err(unknown(&what, name, operation.outputs.iter().map(|output| output.name), true));
                 }
             }
-            Ok(operation.outputs.iter().filter(|spec| spec.workspace || names.contains(&spec.name)).collect())
+            Ok(operation.outputs.iter().filter(|spec| names.contains(&spec.name)).collect())
         }
     }
 }

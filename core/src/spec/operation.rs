@@ -160,26 +160,20 @@ pub struct OutputSpec {
     pub gradient_of: Option<&'static str>,
     /// Whether the gradient leaves out a stopped factor, so that it is not the derivative of the printed value.
     pub stop_gradient: bool,
-    /// Whether the operation works in this output, so that a caller must always give its buffer.
-    pub workspace: bool,
 }
 
 impl OutputSpec {
     /// A value.
     pub const fn value(name: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: None, stop_gradient: false, workspace: false }
+        OutputSpec { name, meaning, shape, gradient_of: None, stop_gradient: false }
     }
     /// The gradient with respect to `input`.
     pub const fn gradient(name: &'static str, input: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: Some(input), stop_gradient: false, workspace: false }
+        OutputSpec { name, meaning, shape, gradient_of: Some(input), stop_gradient: false }
     }
     /// The same gradient, declared to leave out a stopped factor.
     pub const fn stopped(self) -> Self {
         OutputSpec { stop_gradient: true, ..self }
-    }
-    /// The same output, declared to be one that the operation works in.
-    pub const fn workspace(self) -> Self {
-        OutputSpec { workspace: true, ..self }
     }
 }
 
