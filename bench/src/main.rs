@@ -28,7 +28,7 @@ struct Arguments {
     /// Responses [256 for ppo, 1024 for gae]; states [1000000 for sweep].
     #[arg(long)]
     rows: Option<usize>,
-    /// Tokens of each [4096].
+    /// Tokens of each.
     #[arg(long)]
     columns: Option<usize>,
     /// Rounds; in each round everything is measured once, in turn.

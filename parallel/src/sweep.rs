@@ -53,7 +53,7 @@ pub fn value_iteration<R: Real>(
 
 /// The core's `evaluate_iterative` with synchronous sweeps, on all threads of the current pool.
 ///
-/// `policy` [S, A]; `value` [S] holds the start and the result, `previous` [S] the values before the last sweep.
+/// `policy` [S, A]; `value` \[S\] holds the start and the result, `previous` \[S\] the values before the last sweep.
 pub fn evaluate_iterative<R: Real>(
     mdp: &Mdp<'_, R>,
     policy: &[R],

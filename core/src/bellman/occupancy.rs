@@ -26,7 +26,7 @@ choice! {
     }
 }
 
-/// η(s) = Σ_t γᵗ P(s_t = s, no end before t) = [(I − γ(1 − done) P_πᵀ)⁻¹ μ](s): discounted visits (Sutton & Barto 2018, Eq. 9.2).
+/// η(s) = Σ_t γᵗ P(s_t = s, no end before t) = ((I − γ(1 − done) P_πᵀ)⁻¹ μ)(s): discounted visits (Sutton & Barto 2018, Eq. 9.2).
 ///
 /// `policy(s, a)` are the probabilities; `visits` \[S\] holds the start distribution μ and receives η; `matrix` [S, S] is
 /// workspace. With γ = 1 they are finite where every state reaches an end, else the error `Singular` of `transition`.

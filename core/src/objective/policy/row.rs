@@ -278,7 +278,7 @@ impl<R: Real> RowPass<'_, '_, R> {
             objective.surrogate.apply(self.block, partial);
             self.stop_limited(sequence.as_ref());
             self.weigh(start, partial)?;
-            self.estimate_kl(start)?;
+            self.estimate_kl(start, spreads)?;
             self.load_entropy(start)?;
             self.add_up(spreads);
             self.write(start, spreads, out);
@@ -482,24 +482,34 @@ impl<R: Real> RowPass<'_, '_, R> {
     }
 
     #[inline(always)]
-    fn estimate_kl(&mut self, start: usize) -> Result<(), Error> {
+    fn estimate_kl(&mut self, start: usize, spreads: bool) -> Result<(), Error> {
         let (Some(kl), Some(reference)) = (self.objective.kl, self.row.ref_log_prob) else { return Ok(()) };
         let block = &mut *self.block;
         self.row.load_checked("ref_log_prob", &mut block.scratch, reference, start, &block.kept)?;
         // k3 is by far the commonest: it gets loops of its own, in which estimator and clamps are no choice.
         let Block { log_prob, scratch, kept, kl: values, d_kl: slopes, .. } = &mut *block;
+        // Where the gradient also flows through the token's own ratio, ρ·k has the slope ρ·(k + k′); for k3 that sum is d, and
+        // taken as such it does not overflow where k and k′ do.
+        let flows = kl.weight == KlWeight::Ratio && !spreads;
+        let total = |[value, slope]: [R; 2]| if flows { [value, slope + value] } else { [value, slope] };
         match (kl.estimator, kl.difference_clamp, kl.value_clamp) {
+            (KlEstimator::K3, None, None) if flows => {
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
+                    let [value, _] = KlEstimator::K3.estimate(x, None, None);
+                    [value, x]
+                });
+            }
             (KlEstimator::K3, None, None) => {
                 estimate_each(log_prob, scratch, kept, values, slopes, |x| KlEstimator::K3.estimate(x, None, None));
             }
             (KlEstimator::K3, difference, value) => {
                 let (difference, value) = (difference.unwrap_or(R::max_value()), value.unwrap_or(R::infinity()));
                 estimate_each(log_prob, scratch, kept, values, slopes, |x| {
-                    KlEstimator::K3.estimate(x, Some(difference), Some(value))
+                    total(KlEstimator::K3.estimate(x, Some(difference), Some(value)))
                 });
             }
             (other, difference, value) => {
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| other.estimate(x, difference, value));
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| total(other.estimate(x, difference, value)));
             }
         }
         if kl.weight != KlWeight::None {
@@ -572,10 +582,6 @@ impl<R: Real> RowPass<'_, '_, R> {
             let own = !(spreads && through_ratio);
             block.scratch = if own { block.derivative } else { [zero; BLOCK] };
             if let Some(kl) = objective.kl {
-                let flows = kl.weight == KlWeight::Ratio && !spreads;
-                if flows {
-                    add_scaled(&mut block.scratch, &block.kl, kl.coefficient);
-                }
                 add_scaled(&mut block.scratch, &block.d_kl, kl.coefficient);
             }
             weigh(&mut block.scratch, &block.kept, self.weight);
