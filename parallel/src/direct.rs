@@ -7,7 +7,7 @@ use plumbline_core::bellman::policy_model::{evaluation_system, policy_reward};
 
 /// v_π = (I − γ(1 − done) P_π)⁻¹ r_π, the system being the core's and the solution nalgebra's (LU with partial pivoting).
 ///
-/// `policy(s, a)` are the probabilities; `value` [S]. Memory for the matrix [S, S] is allocated. The core's own elimination
+/// `policy(s, a)` are the probabilities; `value` \[S\]. Memory for the matrix [S, S] is allocated. The core's own elimination
 /// needs none and differs in the last bits. A pivot of at most S·ε times the matrix's largest element is the error
 /// `Singular` of `transition`, as there.
 pub fn evaluate_direct(

@@ -29,7 +29,7 @@ pub fn sweep<R: Real>(value: &mut [R], previous: &mut [R], part: usize, backup: 
 
 /// The core's `value_iteration` with synchronous sweeps, on all threads of the current pool.
 ///
-/// `value` [S] holds the start and the result, `previous` [S] the values before the last sweep.
+/// `value` \[S\] holds the start and the result, `previous` \[S\] the values before the last sweep.
 ///
 /// ```
 /// use plumbline_core::bellman::{mdp::{Mdp, Rewards, Transitions}, sweep::Stopping};
