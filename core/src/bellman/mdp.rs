@@ -274,7 +274,7 @@ impl<'a, R: Real> Mdp<'a, R> {
     }
 
     /// The largest action value of a state and the lowest action that has it.
-    #[inline]
+    #[inline(always)]
     pub fn best_action(&self, state: usize, value: &[R]) -> (usize, R) {
         best(self.actions, |action| self.action_value(state, action, value))
     }
@@ -296,7 +296,7 @@ pub fn expected_value<R: Real>(actions: usize, policy: impl Fn(usize) -> R, acti
 /// use plumbline_core::bellman::mdp::best;
 /// assert_eq!(best(4, |action| [1.0, 3.0, 3.0, 2.0][action]), (1, 3.0));
 /// ```
-#[inline]
+#[inline(always)]
 pub fn best<R: Real>(count: usize, action_value: impl Fn(usize) -> R) -> (usize, R) {
     (0..count).fold((0, R::neg_infinity()), |(best, highest), action| {
         let candidate = action_value(action);
