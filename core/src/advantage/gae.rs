@@ -106,14 +106,26 @@ impl<'a, R: Real> Rows<'a, R> {
     }
 }
 
+/// One row's numbers into its lane of a tile.
+#[inline(always)]
+fn fill_lane<T: Copy>(tile: &mut [[T; LANES]; TILE], lane: usize, numbers: &[T]) {
+    for (slots, number) in tile.iter_mut().zip(numbers) {
+        if let Some(slot) = slots.get_mut(lane) {
+            *slot = *number;
+        }
+    }
+}
+
 /// Columns `start..end` of rows, turned so that the rows stand side by side.
+#[inline(always)]
 fn turned<T: Copy>(source: &[T], columns: usize, start: usize, end: usize, zero: T) -> [[T; LANES]; TILE] {
     let mut tile = [[zero; LANES]; TILE];
     for (lane, row) in source.chunks_exact(columns).take(LANES).enumerate() {
-        for (slots, number) in tile.iter_mut().zip(row.get(start..end).unwrap_or(&[])) {
-            if let Some(slot) = slots.get_mut(lane) {
-                *slot = *number;
-            }
+        let part = row.get(start..end).unwrap_or(&[]);
+        // A whole tile has a length that the compiler knows.
+        match part.first_chunk::<TILE>() {
+            Some(whole) => fill_lane(&mut tile, lane, whole),
+            None => fill_lane(&mut tile, lane, part),
         }
     }
     tile
