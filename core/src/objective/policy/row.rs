@@ -55,7 +55,7 @@ pub(super) fn accumulate<R: Real>(
                 EntropyAggregation::TokenMean | EntropyAggregation::KeptTokenMean => sums.entropy.value(),
             });
         }
-        partial.approx_kl_k1.add(sums.k1.value());
+        partial.approx_kl_k1.add(R::zero() - sums.log_ratio.value());
         partial.approx_kl_k3.add(sums.k3.value());
         partial.ratio.add(sums.ratio.value());
     }
@@ -221,7 +221,7 @@ struct RowSums<R> {
     policy: RowSum<R>,
     kl: RowSum<R>,
     entropy: RowSum<R>,
-    k1: RowSum<R>,
+    log_ratio: RowSum<R>,
     k3: RowSum<R>,
     ratio: RowSum<R>,
     /// Σ of derivatives by the response's log-ratio.
@@ -231,7 +231,7 @@ struct RowSums<R> {
 impl<R: Real> RowSums<R> {
     fn new() -> Self {
         let sum = RowSum::new();
-        RowSums { policy: sum, kl: sum, entropy: sum, k1: sum, k3: sum, ratio: sum, spread: sum }
+        RowSums { policy: sum, kl: sum, entropy: sum, log_ratio: sum, k3: sum, ratio: sum, spread: sum }
     }
 }
 
@@ -422,9 +422,7 @@ impl<R: Real> RowPass<'_, '_, R> {
             combine(&mut block.scratch, &block.ratio, &block.token_log_ratio, |_, x| (x.exp() - one) - x);
         }
         self.sums.k3.push(&block.scratch);
-        let log_ratios = if at_token_level { &block.log_ratio } else { &block.token_log_ratio };
-        combine(&mut block.scratch, log_ratios, log_ratios, |x, _| zero - x);
-        self.sums.k1.push(&block.scratch);
+        self.sums.log_ratio.push(if at_token_level { &block.log_ratio } else { &block.token_log_ratio });
     }
 
     /// Outside its limits the log-ratio is a constant: no gradient passes.
@@ -442,9 +440,7 @@ impl<R: Real> RowPass<'_, '_, R> {
                 if low == R::neg_infinity() && high == R::infinity() {
                     return;
                 }
-                for (slot, x) in block.derivative.iter_mut().zip(&block.token_log_ratio) {
-                    *slot = if (*x < low) | (*x > high) { R::zero() } else { *slot };
-                }
+                stop_outside(&mut block.derivative, &block.token_log_ratio, low, high);
             }
         }
     }
@@ -491,7 +487,6 @@ impl<R: Real> RowPass<'_, '_, R> {
         // Where the gradient also flows through the token's own ratio, ρ·k has the slope ρ·(k + k′); for k3 that sum is d, and
         // taken as such it does not overflow where k and k′ do.
         let flows = kl.weight == KlWeight::Ratio && !spreads;
-        let total = |[value, slope]: [R; 2]| if flows { [value, slope + value] } else { [value, slope] };
         match (kl.estimator, kl.difference_clamp, kl.value_clamp) {
             (KlEstimator::K3, None, None) if flows => {
                 estimate_each(log_prob, scratch, kept, values, slopes, |x| {
@@ -502,14 +497,17 @@ impl<R: Real> RowPass<'_, '_, R> {
             (KlEstimator::K3, None, None) => {
                 estimate_each(log_prob, scratch, kept, values, slopes, |x| KlEstimator::K3.estimate(x, None, None));
             }
-            (KlEstimator::K3, difference, value) => {
+            (KlEstimator::K3, difference, value) if !flows => {
                 let (difference, value) = (difference.unwrap_or(R::max_value()), value.unwrap_or(R::infinity()));
                 estimate_each(log_prob, scratch, kept, values, slopes, |x| {
-                    total(KlEstimator::K3.estimate(x, Some(difference), Some(value)))
+                    KlEstimator::K3.estimate(x, Some(difference), Some(value))
                 });
             }
-            (other, difference, value) => {
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| total(other.estimate(x, difference, value)));
+            (estimator, difference, value) => {
+                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
+                    let [value, slope] = estimator.estimate(x, difference, value);
+                    [value, if flows { slope + value } else { slope }]
+                });
             }
         }
         if kl.weight != KlWeight::None {
@@ -665,6 +663,14 @@ fn estimate_each<R: Real>(
         let [estimate, derivative] = estimate(*log_prob - *reference);
         *value = if *kept { estimate } else { R::zero() };
         *slope = if *kept { derivative } else { R::zero() };
+    }
+}
+
+/// No derivative where the log-ratio lies outside its limits.
+#[inline(never)]
+fn stop_outside<R: Real>(derivative: &mut Lane<R>, log_ratio: &Lane<R>, low: R, high: R) {
+    for (slot, x) in derivative.iter_mut().zip(log_ratio) {
+        *slot = if (*x < low) | (*x > high) { R::zero() } else { *slot };
     }
 }
 
