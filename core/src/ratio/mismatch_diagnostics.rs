@@ -7,9 +7,9 @@ use crate::ratio::inputs::{
 };
 use crate::ratio::rejection::Divergence;
 use crate::ratio::sequence::row_log_ratio_sum;
-use crate::ratio::statistics::{EMPTY_ROW, EmptyRow, row_mean, summarise_rows, token_mean};
+use crate::ratio::statistics::{EMPTY_ROW, EmptyRow, VERL_DIAGNOSTICS, row_mean, summarise_rows, token_mean};
 use crate::ratio::token::log_ratio;
-use crate::spec::{Call, Dialect, Family, InputSpec, Operation, OutputSpec, Source, Value, evaluate_with};
+use crate::spec::{Call, Dialect, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let clamp = bounds(call)?;
@@ -98,12 +98,7 @@ pub static SPECS: &[Operation] = &[Operation {
         Dialect {
             name: "verl-0.9",
             note: "log-ratios of the χ² terms clamped to ±20, 1e-8 added to counts, empty responses take part",
-            settings: &[
-                ("log_ratio_min", Value::Number(-20.0)),
-                ("log_ratio_max", Value::Number(20.0)),
-                ("length_eps", Value::Number(1e-8)),
-                ("empty_row", Value::Name("count_as_zero")),
-            ],
+            settings: VERL_DIAGNOSTICS,
         },
     ],
     evaluate: evaluate_with!(evaluate),

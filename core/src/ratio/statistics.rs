@@ -2,17 +2,8 @@
 
 use crate::batch::Mask;
 use crate::num::{ExactSum, Real};
-use crate::spec::{Choice, ParamSpec, choice};
-
-choice! {
-    /// What a response without tokens is to a statistic over responses.
-    pub enum EmptyRow {
-        /// It is left out.
-        Exclude = "exclude",
-        /// It takes part with a mean of 0.
-        CountAsZero = "count_as_zero",
-    }
-}
+pub use crate::reduce::EmptyRow;
+use crate::spec::{Choice, ParamSpec, Value};
 
 /// The parameter that says what an empty response is.
 pub const EMPTY_ROW: ParamSpec = ParamSpec::choice(
@@ -21,6 +12,14 @@ pub const EMPTY_ROW: ParamSpec = ParamSpec::choice(
     EmptyRow::NAMES,
     "what a response without tokens is to a statistic over responses",
 );
+
+/// What verl's diagnostics differ in.
+pub const VERL_DIAGNOSTICS: &[(&str, Value)] = &[
+    ("log_ratio_min", Value::Number(-20.0)),
+    ("log_ratio_max", Value::Number(20.0)),
+    ("length_eps", Value::Number(1e-8)),
+    ("empty_row", Value::Name(EmptyRow::CountAsZero.name())),
+];
 
 /// Σ m x / (Σ m + ε) over all tokens.
 pub fn token_mean<R: Real>(mask: &Mask<'_>, length_eps: R, value: impl Fn(usize) -> R) -> R {

@@ -5,13 +5,12 @@ use crate::num::Real;
 use crate::ratio::importance_weight::{LEVEL, WeightLevel, log_weight, masked_weight, truncated_weight};
 use crate::ratio::inputs::{LENGTH_EPS, LOG_RATIO_MAX, LOG_RATIO_MIN, OLD_LOG_PROB, ROLLOUT_LOG_PROB, bounds, pair};
 use crate::ratio::statistics::{
-    EMPTY_ROW, EmptyRow, counts, row_fraction, row_mean, summarise_rows, token_deviation, token_extremes,
-    token_fraction, token_mean,
+    EMPTY_ROW, EmptyRow, VERL_DIAGNOSTICS, counts, row_fraction, row_mean, summarise_rows, token_deviation,
+    token_extremes, token_fraction, token_mean,
 };
 use crate::ratio::token::token_ratio;
 use crate::spec::{
-    Call, Choice, Dialect, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, Value, choice,
-    evaluate_with,
+    Call, Choice, Dialect, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, choice, evaluate_with,
 };
 
 choice! {
@@ -169,12 +168,7 @@ pub static SPECS: &[Operation] = &[Operation {
         Dialect {
             name: "verl-0.9",
             note: "log-ratios clamped to ±20, 1e-8 added to counts, empty responses take part",
-            settings: &[
-                ("log_ratio_min", Value::Number(-20.0)),
-                ("log_ratio_max", Value::Number(20.0)),
-                ("length_eps", Value::Number(1e-8)),
-                ("empty_row", Value::Name("count_as_zero")),
-            ],
+            settings: VERL_DIAGNOSTICS,
         },
     ],
     evaluate: evaluate_with!(evaluate),

@@ -274,7 +274,7 @@ impl<R: Real> RowPass<'_, '_, R> {
         while start < self.row.columns {
             self.load(start)?;
             self.ratios(sequence.as_ref());
-            self.count_ratios(partial);
+            self.count_ratios(sequence.is_none(), partial);
             objective.surrogate.apply(self.block, partial);
             self.stop_limited(sequence.as_ref());
             self.weigh(start, partial)?;
@@ -406,7 +406,7 @@ impl<R: Real> RowPass<'_, '_, R> {
 
     /// Approximate KL and the extremes of the ratio.
     #[inline(always)]
-    fn count_ratios(&mut self, partial: &mut PolicyPartial<R>) {
+    fn count_ratios(&mut self, at_token_level: bool, partial: &mut PolicyPartial<R>) {
         let block = &mut *self.block;
         let (zero, one) = (R::zero(), R::one());
         select(&mut block.scratch, &block.ratio, &block.kept, R::infinity());
@@ -414,8 +414,6 @@ impl<R: Real> RowPass<'_, '_, R> {
         select(&mut block.scratch, &block.ratio, &block.kept, zero);
         partial.ratio_max = partial.ratio_max.larger(halving_fold(&block.scratch, R::larger));
         self.sums.ratio.push(&block.scratch);
-        let at_token_level = self.objective.ratio_level == RatioLevel::Token
-            && !matches!(self.objective.surrogate, Surrogate::Gmpo { .. });
         if at_token_level {
             combine(&mut block.scratch, &block.ratio, &block.log_ratio, |ratio, x| (ratio - one) - x);
         } else {
