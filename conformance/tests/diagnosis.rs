@@ -1,15 +1,15 @@
 //! The cases and the search, without an adapter: every operation has cases, the core conforms to itself, and a point of the
 //! space is found again from its numbers.
 
-use plumbline_conformance::diagnosis::{
-    Change, Diagnosis, Meaning, Observation, Observed, Point, Tolerance, Verdict, diagnose, output_shape, outputs,
-    single_changes,
-};
-use plumbline_conformance::tensor::Tensor;
-use plumbline_conformance::vectors::{Case, Purpose, Taken, cases_for};
 use plumbline_core::catalog;
 use plumbline_core::num::{Dtype, Real};
 use plumbline_core::spec::Operation;
+use plumbline_diagnosis::vectors::{Case, Purpose, Taken, cases_for};
+use plumbline_diagnosis::{
+    Change, Diagnosis, Meaning, Observation, Observed, Point, Tolerance, Verdict, diagnose, output_shape, outputs,
+    single_changes,
+};
+use plumbline_evaluate::tensor::Tensor;
 
 fn meaning(id: &str, dialect: Option<&'static str>) -> Meaning {
     Meaning { operation: catalog::find(id).unwrap(), dialect, settings: Vec::new() }

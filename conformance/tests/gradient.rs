@@ -5,13 +5,13 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use plumbline_conformance::evaluate::{Param, Request, Wanted, evaluate};
 use plumbline_conformance::fixture::Case;
-use plumbline_conformance::tensor::Tensor;
 use plumbline_conformance::verify::dialect_of;
 use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Family, Operation};
+use plumbline_evaluate::tensor::Tensor;
+use plumbline_evaluate::{Param, Request, Wanted, evaluate};
 
 use common::cases;
 

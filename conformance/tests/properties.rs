@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use plumbline_conformance::backend::{Backend, Core, Failure};
-use plumbline_conformance::evaluate::{Outputs, Param, Request, Wanted, evaluate, resolved_params};
 use plumbline_conformance::fixture::Case;
-use plumbline_conformance::tensor::{Tensor, round_to};
 use plumbline_conformance::verify::dialect_of;
 use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Domain, Family, InputSpec, Operation, ParamKind, Shape};
+use plumbline_evaluate::tensor::{Tensor, round_to};
+use plumbline_evaluate::{Outputs, Param, Request, Wanted, evaluate, resolved_params};
 
 use common::{Inputs, Random, cases, drawn, drawn_params, golden_cases};
 

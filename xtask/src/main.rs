@@ -6,6 +6,7 @@ mod coverage;
 mod export_fixtures;
 mod portable;
 mod process;
+mod step;
 mod sweep;
 mod test;
 

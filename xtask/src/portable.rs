@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{cargo, output_of, program, succeeds, unattended};
+use crate::process::{cargo, output_of, program, succeeds};
+use crate::step::debian_packages;
 
 /// A target without an operating system: a microcontroller with hardware floats, one without any, and WebAssembly.
 pub const TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf", "wasm32-unknown-unknown"];
@@ -31,14 +32,11 @@ pub fn toolchain(target: &str) -> Toolchain {
     if installed(target) {
         return Toolchain::Installed;
     }
-    if debian_source_present() || (unattended() && install_debian_source()) {
-        return Toolchain::DebianSource;
+    match debian_packages(&DEBIAN_PACKAGES, &[DEBIAN_COMPILER, DEBIAN_SOURCE]) {
+        Ok(()) => Toolchain::DebianSource,
+        Err(how) if Path::new("/etc/debian_version").exists() => Toolchain::Missing(how),
+        Err(_) => Toolchain::Missing(format!("rustup target add {target}")),
     }
-    Toolchain::Missing(if Path::new("/etc/debian_version").exists() {
-        format!("apt-get install -y --no-install-recommends {}", DEBIAN_PACKAGES.join(" "))
-    } else {
-        format!("rustup target add {target}")
-    })
 }
 
 /// Build the core for `target`.
@@ -46,14 +44,16 @@ pub fn build_core(target: &str, toolchain: &Toolchain) -> Result<bool, String> {
     let mut command = cargo();
     command.args(["build", "--quiet", "--package", "plumbline-core", "--target", target]);
     if let Toolchain::DebianSource = toolchain {
-        debian_source(&mut command);
+        debian_source(&mut command, "core");
     }
     succeeds(&mut command)
 }
 
-fn debian_source(command: &mut Command) {
+/// Let Debian's compiler build `libraries` of the standard library (`core`, or `std,panic_abort`) for the command's target.
+pub fn debian_source(command: &mut Command, libraries: &str) {
     command
-        .args(["-Zbuild-std=core", "--target-dir", "target/debian-source"])
+        .arg(format!("-Zbuild-std={libraries}"))
+        .args(["--target-dir", "target/debian-source"])
         .env("RUSTC", DEBIAN_COMPILER)
         .env("RUSTC_BOOTSTRAP", "1")
         .env_remove("RUSTFLAGS");
@@ -62,17 +62,4 @@ fn debian_source(command: &mut Command) {
 fn installed(target: &str) -> bool {
     let sysroot = output_of(program("rustc").args(["--print", "sysroot"])).map(PathBuf::from);
     sysroot.is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target).join("lib").exists())
-}
-
-fn debian_source_present() -> bool {
-    Path::new(DEBIAN_SOURCE).exists() && Path::new(DEBIAN_COMPILER).exists()
-}
-
-fn install_debian_source() -> bool {
-    let apt = |arguments: &[&str]| {
-        succeeds(program("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive")).unwrap_or(false)
-    };
-    let mut install = vec!["install", "-y", "-qq", "--no-install-recommends"];
-    install.extend(DEBIAN_PACKAGES);
-    Path::new("/etc/debian_version").exists() && apt(&["update", "-qq"]) && apt(&install) && debian_source_present()
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use std::process::Command;
 use std::time::Instant;
 
 use crate::portable::{self, Toolchain};
-use crate::process::{cargo, succeeds, unattended};
+use crate::process::unattended;
+use crate::step::{Outcome, Step};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -12,18 +12,6 @@ pub struct Arguments {
     /// Only the steps whose name contains this word.
     #[arg(long, value_name = "WORD")]
     only: Option<String>,
-}
-
-enum Outcome {
-    Passed,
-    Failed,
-    /// Says what is missing on this machine.
-    Skipped(String),
-}
-
-struct Step {
-    name: String,
-    run: Box<dyn Fn() -> Result<Outcome, String>>,
 }
 
 /// Run the steps, all of them whatever fails, and sum up. True where none failed.
@@ -66,36 +54,26 @@ pub fn run(arguments: &Arguments) -> Result<bool, String> {
 /// The quick checks first, the tests last, so that their closing lines are near the end.
 fn steps() -> Vec<Step> {
     let mut steps = vec![
-        cargo_step("format", |command| command.args(["fmt", "--all", "--", "--check"])),
-        cargo_step("lints", |command| {
+        Step::cargo("format", |command| command.args(["fmt", "--all", "--", "--check"])),
+        Step::cargo("lints", |command| {
             command.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
-        cargo_step("documentation", |command| {
+        Step::cargo("documentation", |command| {
             command.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")
         }),
     ];
     for target in portable::TARGETS {
-        steps.push(Step { name: format!("no_std build for {target}"), run: Box::new(move || no_std_build(target)) });
+        steps.push(Step::new(format!("no_std build for {target}"), move || no_std_build(target)));
     }
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
-    steps.push(cargo_step("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
-    steps.push(cargo_step("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));
+    steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
+    steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));
     steps
-}
-
-fn cargo_step(name: &str, arguments: impl Fn(&mut Command) -> &mut Command + 'static) -> Step {
-    Step {
-        name: name.into(),
-        run: Box::new(move || {
-            let holds = succeeds(arguments(&mut cargo()))?;
-            Ok(if holds { Outcome::Passed } else { Outcome::Failed })
-        }),
-    }
 }
 
 fn no_std_build(target: &str) -> Result<Outcome, String> {
     match portable::toolchain(target) {
         Toolchain::Missing(how) => Ok(Outcome::Skipped(how)),
-        toolchain => Ok(if portable::build_core(target, &toolchain)? { Outcome::Passed } else { Outcome::Failed }),
+        toolchain => Ok(Outcome::of(portable::build_core(target, &toolchain)?)),
     }
 }

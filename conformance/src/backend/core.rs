@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plumbline_core::num::Dtype;
 
 use super::{Backend, Failure};
-use crate::evaluate::{Outputs, Request, evaluate};
+use plumbline_evaluate::{Outputs, Request, evaluate};
 
 /// `plumbline-core`, called in this process.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use std::fmt;
 use plumbline_core::num::Dtype;
 
 pub use self::core::Core;
-use crate::evaluate::{Outputs, Refusal, Request};
+use plumbline_evaluate::{Outputs, Refusal, Request};
 
 /// An implementation of the catalog.
 pub trait Backend {

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use plumbline_conformance::diagnosis::{
-    Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape,
-};
-use plumbline_conformance::evaluate::operation_named;
-use plumbline_conformance::nearest::nearest;
 use plumbline_conformance::protocol::{Answer, Declared, Request, Start, Subject};
 use plumbline_conformance::report::{Checked, Report, as_json, as_text, shell_quoted};
-use plumbline_conformance::vectors::{Case, Purpose, Taken, cases_for, retain};
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Operation, ParamKind, Value};
+use plumbline_diagnosis::vectors::{Case, Purpose, Taken, cases_for, retain};
+use plumbline_diagnosis::{Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape};
+use plumbline_evaluate::nearest::nearest;
+use plumbline_evaluate::operation_named;
 
 use super::{Ending, Trouble, emit, emit_json};
 

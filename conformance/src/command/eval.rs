@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::{Args, ValueEnum};
-use plumbline_conformance::evaluate::{Outputs, Param, Request, Wanted, evaluate, operation_named, resolved_params};
-use plumbline_conformance::nearest::nearest;
-use plumbline_conformance::tensor::{Tensor, tensor_to_json, to_bits, to_text};
 use plumbline_core::num::Dtype;
+use plumbline_evaluate::nearest::nearest;
+use plumbline_evaluate::tensor::{Tensor, tensor_to_json, to_bits, to_text};
+use plumbline_evaluate::{Outputs, Param, Request, Wanted, evaluate, operation_named, resolved_params};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use clap::Args;
-use plumbline_conformance::describe::{self, legal, setting, shape_text};
-use plumbline_conformance::evaluate::operation_named;
 use plumbline_core::spec::Operation;
+use plumbline_evaluate::describe::{self, legal, setting, shape_text};
+use plumbline_evaluate::operation_named;
 
 use super::{Ending, Trouble, emit, emit_json};
 

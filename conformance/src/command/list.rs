@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use clap::Args;
-use plumbline_conformance::describe;
-use plumbline_conformance::nearest::nearest;
 use plumbline_core::catalog;
 use plumbline_core::spec::{Family, Operation};
+use plumbline_evaluate::describe;
+use plumbline_evaluate::nearest::nearest;
 use serde_json::json;
 
 use super::{Ending, Trouble, emit, emit_json};

@@ -7,8 +7,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use plumbline_conformance::backend::{Backend, backends};
 use plumbline_conformance::fixture;
-use plumbline_conformance::nearest::nearest;
 use plumbline_conformance::verify::{findings_text, junit, table, verify};
+use plumbline_evaluate::nearest::nearest;
 
 use super::{Ending, Trouble, emit, emit_json};
 

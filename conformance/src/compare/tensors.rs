@@ -4,7 +4,7 @@ use plumbline_core::num::Dtype;
 
 use super::bound::{Bound, Tier};
 use super::distance::{relative_error, ulp_distance};
-use crate::tensor::{Tensor, round_to};
+use plumbline_evaluate::tensor::{Tensor, round_to};
 
 /// How well two arrays agree.
 #[derive(Clone, Debug, Default, PartialEq)]

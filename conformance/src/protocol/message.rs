@@ -5,8 +5,8 @@ use plumbline_core::spec::{Domain, Operation, Value as Setting};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::tensor::{Number, Tensor, to_json};
-use crate::vectors::Case;
+use plumbline_diagnosis::vectors::Case;
+use plumbline_evaluate::tensor::{Number, Tensor, to_json};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;

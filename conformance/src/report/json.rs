@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Checked, Report, words};
-use crate::diagnosis::Verdict;
-use crate::tensor::to_json;
 use plumbline_core::num::Dtype;
+use plumbline_diagnosis::Verdict;
+use plumbline_evaluate::tensor::to_json;
 
 /// The object that `plumbline check --json` prints.
 pub fn as_json(report: &Report) -> Value {

@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use crate::diagnosis::{Diagnosis, Verdict};
+use plumbline_diagnosis::{Diagnosis, Verdict};
 
 pub use json::as_json;
 pub use text::as_text;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::{Report, words};
-use crate::diagnosis::{Diagnosis, Verdict};
+use plumbline_diagnosis::{Diagnosis, Verdict};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -4,7 +4,7 @@ use plumbline_core::num::Dtype;
 use serde_json::{Value, json};
 
 use crate::compare::Agreement;
-use crate::tensor::{to_bits, to_json, to_text};
+use plumbline_evaluate::tensor::{to_bits, to_json, to_text};
 
 /// How a case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

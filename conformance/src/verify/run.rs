@@ -6,9 +6,9 @@ use plumbline_core::num::Dtype;
 use super::report::{CaseReport, Finding, FindingKind, Report, Verdict, Worst};
 use crate::backend::{Backend, Failure};
 use crate::compare::{Tier, compare};
-use crate::evaluate::{Request, Wanted};
 use crate::fixture::{Case, Golden};
-use crate::tensor::Tensor;
+use plumbline_evaluate::tensor::Tensor;
+use plumbline_evaluate::{Request, Wanted};
 
 /// Run all cases whose identifier or operation contains `filter`; `done` is called after each.
 pub fn verify(backend: &dyn Backend, files: &[Golden], filter: &str, mut done: impl FnMut(&CaseReport)) -> Report {

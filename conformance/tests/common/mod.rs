@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plumbline_conformance::evaluate::Param;
 use plumbline_conformance::fixture::{self, Case};
-use plumbline_conformance::tensor::{Tensor, round_to};
 use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Domain, Operation, ParamKind};
+use plumbline_evaluate::Param;
+use plumbline_evaluate::tensor::{Tensor, round_to};
 
 /// A generator with a fixed seed (xorshift64*): a failure names its case and comes back.
 pub struct Random(pub u64);

@@ -4,7 +4,8 @@
 //! one meaning into another: an axis of the catalog (a dialect, another name or size of a parameter, another operation
 //! of the family) or a mistake (a swapped operand, an ignored mask, a mean of means). [`Point`]s of the space are a
 //! meaning with some changes; all of them are evaluated by composing the core. [`diagnose`] looks at the evidence in
-//! order, then for the simplest points that reproduce the numbers, and reports all that fit equally well.
+//! order, then for the simplest points that reproduce the numbers, and reports all that fit equally well. The inputs that
+//! tell the points apart are [`vectors`].
 
 mod change;
 mod evidence;
@@ -16,6 +17,7 @@ mod scaled;
 mod search;
 mod space;
 mod tolerance;
+pub mod vectors;
 mod words;
 
 pub use change::{Change, Edit, Split};

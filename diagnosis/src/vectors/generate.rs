@@ -8,8 +8,8 @@ use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Domain, InputSpec, Operation, ParamKind, Range, Shape, Value};
 
 use super::{Case, Junk, Purpose, Random};
-use crate::evaluate::is_real;
-use crate::tensor::{Tensor, round_to};
+use plumbline_evaluate::is_real;
+use plumbline_evaluate::tensor::{Tensor, round_to};
 
 /// Which inputs and parameters an implementation takes.
 #[derive(Clone, Debug, Default)]

@@ -7,8 +7,8 @@ use super::search::Search;
 use super::space::Point;
 use super::tolerance::Tolerance;
 use super::words::{number, place};
-use crate::tensor::Tensor;
 use crate::vectors::{Case, Junk, Purpose};
+use plumbline_evaluate::tensor::Tensor;
 
 /// What an implementation did on a case.
 #[derive(Clone, Debug, PartialEq)]

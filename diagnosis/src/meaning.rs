@@ -3,9 +3,9 @@
 use plumbline_core::Error;
 use plumbline_core::spec::{Dims, Given, Input, Operation, Output, OutputSpec, Params, Value, evaluate, resolve_dims};
 
-use crate::evaluate::{Converted, shape_of};
-use crate::tensor::Tensor;
 use crate::vectors::{Case, as_given, resolve};
+use plumbline_evaluate::tensor::Tensor;
+use plumbline_evaluate::{Converted, shape_of};
 
 /// An operation with the parameters that an implementation means: its dialect, then what it fixes itself.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use plumbline_core::spec::{Domain, Operation, ParamKind, ParamSpec, Shape, Value as Setting};
 use serde_json::{Map, Value, json};
 
-use crate::evaluate::Param;
+use crate::Param;
 
 /// One line about an operation: its identifier, family, title, summary and dialects.
 pub fn summary(operation: &Operation) -> Value {

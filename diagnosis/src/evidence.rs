@@ -5,8 +5,8 @@ use plumbline_core::spec::{Domain, Operation};
 use super::finding::Worst;
 use super::meaning::{Numbers, Trainable};
 use super::tolerance::Tolerance;
-use crate::tensor::Tensor;
 use crate::vectors::Case;
+use plumbline_evaluate::tensor::Tensor;
 
 /// One case with finite numbers on both sides.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use plumbline_core::Error;
 use plumbline_core::spec::{Given, GivenValue, Operation, Params, Value};
 
-use crate::tensor::Tensor;
+use plumbline_evaluate::tensor::Tensor;
 
 /// What stands under the mask of a case that probes for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

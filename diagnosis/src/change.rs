@@ -2,8 +2,8 @@
 
 use plumbline_core::spec::{Operation, Value};
 
-use crate::tensor::Tensor;
 use crate::vectors::Case;
+use plumbline_evaluate::tensor::Tensor;
 
 /// One change. Changes of parameters and of the operation are the catalog's own axes; the others are kinds of mistake.
 #[derive(Clone, Debug, PartialEq)]

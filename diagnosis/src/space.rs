@@ -6,9 +6,9 @@ use plumbline_core::spec::{Domain, Operation, ParamKind, Value};
 
 use super::change::{Change, Edit, Split, are_interchangeable};
 use super::meaning::{Meaning, Numbers, Trainable, outputs};
-use crate::evaluate::is_real;
-use crate::tensor::Tensor;
 use crate::vectors::Case;
+use plumbline_evaluate::is_real;
+use plumbline_evaluate::tensor::Tensor;
 
 /// Step of the differences by which a total derivative is taken.
 const STEP: f64 = 1e-3;

@@ -2,8 +2,11 @@
 //! outputs and says, in words, what is wrong with a request.
 
 mod convert;
+pub mod describe;
+pub mod nearest;
 mod refusal;
 mod request;
+pub mod tensor;
 
 pub use convert::{Converted, is_real};
 pub use refusal::Refusal;
