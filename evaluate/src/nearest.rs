@@ -4,7 +4,7 @@
 /// third of the characters differ (at least two may), or one contains the other.
 ///
 /// ```
-/// use plumbline_conformance::nearest::nearest;
+/// use plumbline_evaluate::nearest::nearest;
 /// assert_eq!(nearest("log_probs", ["log_prob", "ref_log_prob", "mask"]), Some("log_prob"));
 /// assert_eq!(nearest("temperature", ["log_prob", "mask"]), None);
 /// ```
