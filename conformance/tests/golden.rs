@@ -63,3 +63,33 @@ fn values_under_a_zero_mask_are_expected_to_have_no_gradient() {
     }
     assert!(checked > 1000, "only {checked} masked slots were seen");
 }
+
+#[test]
+fn every_output_can_be_asked_for_alone() {
+    let mut seen = BTreeSet::new();
+    let mut asked = 0;
+    let files = fixture::embedded().unwrap();
+    for (dtype, case) in files.iter().flat_map(|golden| golden.cases.iter().map(|case| (golden.dtype(), case))) {
+        let names: Vec<&str> = case.expected.iter().map(|(name, _)| name.as_str()).collect();
+        if !seen.insert((case.operation.clone(), names.clone().join(" "))) {
+            continue;
+        }
+        let operation = plumbline_core::catalog::find(&case.operation).unwrap();
+        for name in names {
+            let request = plumbline_evaluate::Request {
+                operation: &case.operation,
+                dialect: operation.dialect(&case.dialect).map(|dialect| dialect.name),
+                dtype,
+                params: &case.params,
+                inputs: &case.inputs,
+                outputs: plumbline_evaluate::Wanted::Named(&[name]),
+            };
+            // An output that the operation works in, but does not declare so, would be refused as missing.
+            let outputs =
+                plumbline_evaluate::evaluate(&request).unwrap_or_else(|refusal| panic!("{}: {refusal}", case.id));
+            assert_eq!(outputs[0].0, name, "{}", case.id);
+            asked += 1;
+        }
+    }
+    assert!(asked >= 600, "only {asked} outputs were asked for");
+}

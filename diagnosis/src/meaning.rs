@@ -91,25 +91,19 @@ pub fn outputs(
     names: &[&'static str],
 ) -> Result<Vec<Vec<f64>>, Error> {
     with_call(operation, params, inputs, |given, borrowed, dims| {
-        let mut asked = names.to_vec();
-        loop {
-            let mut buffers: Vec<Vec<f64>> = Vec::with_capacity(asked.len());
-            for name in &asked {
-                let count = operation.output(name).and_then(|output| dims.count(output.shape));
-                buffers.push(vec![0.0; count.ok_or(Error::ShapeMismatch { argument: name })?]);
-            }
-            let mut requested: Vec<Output<'_, f64>> =
-                asked.iter().zip(&mut buffers).map(|(name, data)| Output { name, data }).collect();
-            match evaluate(operation, None, given, borrowed, &mut requested) {
-                // Some operations compute in the buffer of an output: it is asked for too, and dropped.
-                Err(Error::MissingWorkspace { argument }) if !asked.contains(&argument) => asked.push(argument),
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    buffers.truncate(names.len());
-                    return Ok(buffers);
-                }
-            }
+        let works_in = operation.outputs.iter().filter(|output| output.workspace && dims.count(output.shape).is_some());
+        let mut provided = names.to_vec();
+        provided.extend(works_in.map(|output| output.name).filter(|name| !names.contains(name)));
+        let mut buffers: Vec<Vec<f64>> = Vec::with_capacity(provided.len());
+        for name in &provided {
+            let count = operation.output(name).and_then(|output| dims.count(output.shape));
+            buffers.push(vec![0.0; count.ok_or(Error::ShapeMismatch { argument: name })?]);
         }
+        let mut requested: Vec<Output<'_, f64>> =
+            provided.iter().zip(&mut buffers).map(|(name, data)| Output { name, data }).collect();
+        evaluate(operation, None, given, borrowed, &mut requested)?;
+        buffers.truncate(names.len());
+        Ok(buffers)
     })
 }
 

@@ -42,6 +42,7 @@ pub fn operation(operation: &Operation) -> Value {
                 "shape": output.shape,
                 "gradient_of": output.gradient_of,
                 "stop_gradient": output.stop_gradient,
+                "workspace": output.workspace,
             })
         })
         .collect();

@@ -157,23 +157,19 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
         buffers.push((spec, shape, zeros(&dims, spec)?));
     }
     let asked = buffers.len();
-    loop {
-        let mut outputs: Vec<Output<'_, R>> =
-            buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
-        let result = plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs);
-        drop(outputs);
-        // An output that the operation works in and nobody asked for is provided and not handed on.
-        if let Err(plumbline_core::Error::MissingWorkspace { argument }) = result
-            && let Some(spec) = operation.output(argument)
+    // A buffer that the operation works in and nobody asked for is provided and not handed on.
+    for spec in operation.outputs.iter().filter(|spec| spec.workspace) {
+        if !buffers.iter().any(|(other, ..)| other.name == spec.name)
             && let Some(shape) = shape_of(&dims, spec.shape)
-            && !buffers.iter().any(|(other, ..)| other.name == argument)
         {
             buffers.push((spec, shape, zeros(&dims, spec)?));
-            continue;
         }
-        result.map_err(|error| explain_shape(error, operation, request.inputs))?;
-        break;
     }
+    let mut outputs: Vec<Output<'_, R>> =
+        buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
+    plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs)
+        .map_err(|error| explain_shape(error, operation, request.inputs))?;
+    drop(outputs);
     buffers.truncate(asked);
     Ok(buffers
         .into_iter()

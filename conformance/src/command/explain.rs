@@ -61,7 +61,8 @@ fn text(operation: &Operation) -> String {
     section(&mut text, "Parameters", columns(params.collect()));
     let outputs = operation.outputs.iter().map(|output| {
         let stopped = if output.stop_gradient { "; leaves out a stopped factor" } else { "" };
-        [output.name.to_owned(), shape_text(output.shape), format!("{}{stopped}", output.meaning)]
+        let works_in = if output.workspace { "; the operation works in it" } else { "" };
+        [output.name.to_owned(), shape_text(output.shape), format!("{}{stopped}{works_in}", output.meaning)]
     });
     section(&mut text, "Outputs", columns(outputs.collect()));
     let dialects = operation.dialects.iter().map(|dialect| {

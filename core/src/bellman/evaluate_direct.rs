@@ -1,7 +1,7 @@
 //! Policy evaluation in closed form.
 
 use super::mdp::{
-    DISCOUNT, DONE, Mdp, NEXT_STATE, POLICY, REWARD, ROW_START, STATE_VALUE, TRANSITION, at, checked_policy, workspace,
+    DISCOUNT, DONE, Mdp, NEXT_STATE, POLICY, REWARD, ROW_START, STATE_VALUE, TRANSITION, at, checked_policy,
 };
 use super::policy_model::{evaluation_system, policy_reward};
 use crate::Error;
@@ -37,7 +37,7 @@ pub fn evaluate_direct<R: Real>(
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, policy) = (Mdp::from_call(call)?, checked_policy(call)?);
-    let (value, matrix) = (workspace(call, STATE_VALUE.name)?, workspace(call, MATRIX.name)?);
+    let (value, matrix) = (call.workspace(STATE_VALUE.name)?, call.workspace(MATRIX.name)?);
     evaluate_direct(&mdp, |state, action| at(policy, state * mdp.actions() + action), matrix, value)?;
     let residual = (0..mdp.states()).fold(R::zero(), |largest, state| {
         (mdp.state_value(state, policy, value) - at(value, state)).abs().larger(largest)
@@ -50,8 +50,9 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
 pub(super) const MATRIX: OutputSpec = OutputSpec::value(
     "matrix",
     &["S", "S"],
-    "workspace, always needed: what the elimination leaves of the system's matrix, its triangular factor and junk below it",
-);
+    "what the elimination leaves of the system's matrix, its triangular factor and junk below it",
+)
+.workspace();
 
 /// This file's catalog entries.
 pub static SPECS: &[Operation] = &[Operation {

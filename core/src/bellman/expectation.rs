@@ -2,7 +2,7 @@
 
 use super::mdp::{
     ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, POLICY, REWARD, ROW_START, STATE_VALUE, TRANSITION, VALUE, at,
-    checked_policy, expected_value, workspace,
+    checked_policy, expected_value,
 };
 use crate::Error;
 use crate::batch::row_of;
@@ -60,7 +60,7 @@ fn evaluate_v<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
 
 fn evaluate_q<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, policy, q) = (Mdp::from_call(call)?, checked_policy(call)?, call.finite(ACTION_VALUE.name)?);
-    let state_value = workspace(call, STATE_VALUE.name)?;
+    let state_value = call.workspace(STATE_VALUE.name)?;
     expectation_q(&mdp, policy, q, state_value, call.output("backup").unwrap_or(&mut []));
     Ok(())
 }
@@ -114,7 +114,7 @@ pub static SPECS: &[Operation] = &[
         defaults: &[],
         outputs: &[
             OutputSpec::value("backup", &["S", "A"], "backed-up value of each action in each state"),
-            OutputSpec::value("value", &["S"], "mean action value of each state before the backup; always needed"),
+            OutputSpec::value("value", &["S"], "mean action value of each state before the backup").workspace(),
         ],
         dialects: &[],
         evaluate: evaluate_with!(evaluate_q),

@@ -362,11 +362,6 @@ pub(super) fn checked_policy<'a, R: Real>(call: &Call<'a, R>) -> Result<&'a [R],
     Ok(policy)
 }
 
-/// A buffer that the operation also works in.
-pub(super) fn workspace<'c, R: Real>(call: &mut Call<'c, R>, argument: &'static str) -> Result<&'c mut [R], Error> {
-    call.output(argument).ok_or(Error::MissingWorkspace { argument })
-}
-
 /// p(s'|s, a).
 pub const TRANSITION: InputSpec = InputSpec::new(
     "transition",
@@ -414,7 +409,7 @@ pub const POLICY: InputSpec =
 /// γ.
 pub const DISCOUNT: ParamSpec = ParamSpec::number("discount", r"\gamma", 0.9, Range::UNIT, "discount factor per step");
 /// The result of every evaluation.
-pub const STATE_VALUE: OutputSpec = OutputSpec::value("value", &["S"], "value of each state");
+pub const STATE_VALUE: OutputSpec = OutputSpec::value("value", &["S"], "value of each state").workspace();
 /// q.
 pub const ACTION_VALUE: OutputSpec = OutputSpec::value("q", &["S", "A"], "value of each action in each state");
 /// The greedy action.

@@ -1,7 +1,7 @@
 //! Modified (truncated) policy iteration.
 
 use super::mdp::{
-    ACTION, ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at, workspace,
+    ACTION, ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at,
 };
 use super::sweep::{
     self, CONVERGED, ERROR_BOUND, INITIAL_VALUE, MAX_SWEEPS, Outcome, RESIDUAL, Stopping, TOLERANCE, iterate,
@@ -59,7 +59,7 @@ pub fn modified_policy_iteration<R: Real>(
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let mdp = Mdp::from_call(call)?;
     let value = sweep::started(call)?;
-    let (previous, action) = (workspace(call, "previous_value")?, workspace(call, "evaluated_action")?);
+    let (previous, action) = (call.workspace("previous_value")?, call.workspace("evaluated_action")?);
     let sweeps = call.integer("evaluation_sweeps")?;
     let outcome = modified_policy_iteration(&mdp, value, previous, action, sweeps, sweep::stopping(call)?);
     sweep::report(call, outcome, mdp.discount());
@@ -108,8 +108,8 @@ pub static SPECS: &[Operation] = &[Operation {
         OutputSpec::value("improvements", &[], "turns that were made"),
         ERROR_BOUND,
         CONVERGED,
-        OutputSpec::value("previous_value", &["S"], "values before the last sweep; always needed"),
-        OutputSpec::value("evaluated_action", &["S"], "action of each state in the last turn's policy; always needed"),
+        OutputSpec::value("previous_value", &["S"], "values before the last sweep").workspace(),
+        OutputSpec::value("evaluated_action", &["S"], "action of each state in the last turn's policy").workspace(),
     ],
     dialects: &[],
     evaluate: evaluate_with!(evaluate),

@@ -3,7 +3,6 @@
 use super::evaluate_direct::MATRIX;
 use super::mdp::{
     DISCOUNT, DONE, Mdp, NEXT_STATE, POLICY, REWARD, ROW_START, TRANSITION, at, check_distribution, checked_policy,
-    workspace,
 };
 use super::policy_model::{add_successors, evaluation_system};
 use crate::Error;
@@ -112,7 +111,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, policy) = (Mdp::from_call(call)?, checked_policy(call)?);
     let start = start_distribution(call)?;
     let kind: Occupancy = call.choice("occupancy_kind")?;
-    let (occupancy, matrix) = (workspace(call, "occupancy")?, workspace(call, MATRIX.name)?);
+    let (occupancy, matrix) = (call.workspace("occupancy")?, call.workspace(MATRIX.name)?);
     let probability = |state: usize, action: usize| at(policy, state * mdp.actions() + action);
     if kind == Occupancy::Stationary {
         stationary_distribution(&mdp, probability, start, matrix, occupancy)?;
@@ -190,7 +189,7 @@ pub static SPECS: &[Operation] = &[Operation {
     ],
     defaults: &[],
     outputs: &[
-        OutputSpec::value("occupancy", &["S"], "occupancy of each state; always needed"),
+        OutputSpec::value("occupancy", &["S"], "occupancy of each state").workspace(),
         OutputSpec::value("action_occupancy", &["S", "A"], "occupancy of each state and action"),
         MATRIX,
     ],

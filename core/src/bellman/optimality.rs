@@ -2,7 +2,6 @@
 
 use super::mdp::{
     ACTION, ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, VALUE, at, best,
-    workspace,
 };
 use crate::Error;
 use crate::batch::{row_of, set};
@@ -58,7 +57,7 @@ fn evaluate_v<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
 
 fn evaluate_q<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, q) = (Mdp::from_call(call)?, call.finite(ACTION_VALUE.name)?);
-    let state_value = workspace(call, STATE_VALUE.name)?;
+    let state_value = call.workspace(STATE_VALUE.name)?;
     optimality_q(&mdp, q, state_value, call.output("backup").unwrap_or(&mut []));
     Ok(())
 }
@@ -114,7 +113,7 @@ pub static SPECS: &[Operation] = &[
         defaults: &[],
         outputs: &[
             OutputSpec::value("backup", &["S", "A"], "backed-up value of each action in each state"),
-            OutputSpec::value("value", &["S"], "largest action value of each state before the backup; always needed"),
+            OutputSpec::value("value", &["S"], "largest action value of each state before the backup").workspace(),
         ],
         dialects: &[],
         evaluate: evaluate_with!(evaluate_q),

@@ -1,7 +1,7 @@
 //! The exact policy gradient of a softmax policy, by occupancy.
 
 use super::evaluate_direct::{MATRIX, evaluate_direct};
-use super::mdp::{DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at, workspace};
+use super::mdp::{DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at};
 use super::occupancy::{START, discounted_visits, start_distribution};
 use crate::Error;
 use crate::batch::{row_of, set};
@@ -23,10 +23,10 @@ pub fn logit_gradient<R: Real>(visits: R, probability: R, action_value: R, state
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, logits, start) = (Mdp::from_call(call)?, call.finite("logits")?, start_distribution(call)?);
     let [policy, value, visits, matrix] = [
-        workspace(call, "policy")?,
-        workspace(call, STATE_VALUE.name)?,
-        workspace(call, "visits")?,
-        workspace(call, MATRIX.name)?,
+        call.workspace("policy")?,
+        call.workspace(STATE_VALUE.name)?,
+        call.workspace("visits")?,
+        call.workspace(MATRIX.name)?,
     ];
     let actions = mdp.actions();
     for (row, probabilities) in logits.chunks_exact(actions).zip(policy.chunks_exact_mut(actions)) {
@@ -88,9 +88,9 @@ pub static SPECS: &[Operation] = &[Operation {
     outputs: &[
         OutputSpec::value("objective", &[], "mean (discounted) return from the start"),
         OutputSpec::gradient("d_logits", "logits", &["S", "A"], "derivative of the objective by each logit"),
-        OutputSpec::value("policy", &["S", "A"], "probability of each action in each state; always needed"),
-        OutputSpec::value("value", &["S"], "value of each state; always needed"),
-        OutputSpec::value("visits", &["S"], "discounted visits of each state; always needed"),
+        OutputSpec::value("policy", &["S", "A"], "probability of each action in each state").workspace(),
+        OutputSpec::value("value", &["S"], "value of each state").workspace(),
+        OutputSpec::value("visits", &["S"], "discounted visits of each state").workspace(),
         MATRIX,
     ],
     dialects: &[],

@@ -3,7 +3,7 @@
 use super::conversion::q_from_v;
 use super::evaluate_direct::{MATRIX, evaluate_direct};
 use super::mdp::{
-    ACTION, ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at, workspace,
+    ACTION, ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, STATE_VALUE, TRANSITION, at,
 };
 use super::value_iteration::GREEDY_POLICY;
 use crate::Error;
@@ -76,7 +76,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let mdp = Mdp::from_call(call)?;
     let initial = if call.has(INITIAL_ACTION.name) { Some(call.index(INITIAL_ACTION.name)?) } else { None };
     let [value, action, matrix] =
-        [workspace(call, STATE_VALUE.name)?, workspace(call, ACTION.name)?, workspace(call, MATRIX.name)?];
+        [call.workspace(STATE_VALUE.name)?, call.workspace(ACTION.name)?, call.workspace(MATRIX.name)?];
     for (state, slot) in action.iter_mut().enumerate() {
         let start = initial.and_then(|initial| initial.get(state)).map_or(0, |action| *action as usize);
         *slot = R::from_count(start);
@@ -158,7 +158,7 @@ pub static SPECS: &[Operation] = &[Operation {
         STATE_VALUE,
         ACTION_VALUE,
         OutputSpec::value("policy", &["S", "A"], "1 for the action of each state, 0 for the others"),
-        OutputSpec::value("action", &["S"], "action of each state"),
+        OutputSpec::value("action", &["S"], "action of each state").workspace(),
         OutputSpec::value("residual", &[], "largest |T* v − v| of the result"),
         OutputSpec::value("evaluations", &[], "policies that were evaluated"),
         OutputSpec::value("error_bound", &[], "largest possible distance from the optimal value"),

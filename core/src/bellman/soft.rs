@@ -1,8 +1,6 @@
 //! The soft (entropy-regularised) Bellman backup.
 
-use super::mdp::{
-    ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, TRANSITION, VALUE, at, best, workspace,
-};
+use super::mdp::{ACTION_VALUE, DISCOUNT, DONE, Mdp, NEXT_STATE, REWARD, ROW_START, TRANSITION, VALUE, at, best};
 use crate::Error;
 use crate::batch::{row_of, set};
 use crate::num::{LogPartition, Real};
@@ -26,7 +24,7 @@ pub fn soft_maximum<R: Real>(action_values: &[R], temperature: R) -> R {
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (mdp, value, temperature) = (Mdp::from_call(call)?, call.finite(VALUE.name)?, call.number("temperature")?);
-    let q = workspace(call, ACTION_VALUE.name)?;
+    let q = call.workspace(ACTION_VALUE.name)?;
     let (mut backup, mut policy) = (call.output("backup"), call.output("policy"));
     for (pair, slot) in q.iter_mut().enumerate() {
         *slot = mdp.action_value(pair / mdp.actions(), pair % mdp.actions(), value);
@@ -80,7 +78,7 @@ pub static SPECS: &[Operation] = &[Operation {
     outputs: &[
         OutputSpec::value("backup", &["S"], "backed-up value of each state"),
         OutputSpec::value("policy", &["S", "A"], "probability of each action in each state"),
-        OutputSpec::value("q", &["S", "A"], "value of each action in each state; always needed"),
+        OutputSpec::value("q", &["S", "A"], "value of each action in each state").workspace(),
     ],
     dialects: &[],
     evaluate: evaluate_with!(evaluate),

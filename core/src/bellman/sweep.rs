@@ -1,6 +1,6 @@
 //! Sweeps over all states, repeated until little changes: what the iterative methods share.
 
-use super::mdp::{at, error_bound, workspace};
+use super::mdp::{at, error_bound};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Domain, InputSpec, OutputSpec, ParamSpec, Range};
@@ -83,7 +83,7 @@ pub(super) fn previous<'c, R: Real>(call: &mut Call<'c, R>) -> Result<Option<&'c
 /// The buffer of the values, filled with what the iteration starts from.
 pub(super) fn started<'c, R: Real>(call: &mut Call<'c, R>) -> Result<&'c mut [R], Error> {
     let initial = call.optional_finite(INITIAL_VALUE.name)?;
-    let value = workspace(call, super::mdp::STATE_VALUE.name)?;
+    let value = call.workspace(super::mdp::STATE_VALUE.name)?;
     for (state, slot) in value.iter_mut().enumerate() {
         *slot = initial.map_or(R::zero(), |initial| at(initial, state));
     }
@@ -128,11 +128,9 @@ pub(super) const ERROR_BOUND: OutputSpec = OutputSpec::value(
 );
 pub(super) const CONVERGED: OutputSpec =
     OutputSpec::value("converged", &[], "1 where the residual is within the tolerance, else 0");
-pub(super) const PREVIOUS: OutputSpec = OutputSpec::value(
-    "previous_value",
-    &["S"],
-    "values before the last sweep, needed unless sweeps are in place (then 0)",
-);
+pub(super) const PREVIOUS: OutputSpec =
+    OutputSpec::value("previous_value", &["S"], "values before the last sweep; 0 where sweeps are in place")
+        .workspace();
 
 #[cfg(test)]
 mod tests {

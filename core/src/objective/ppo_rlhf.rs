@@ -36,10 +36,9 @@ fn rewards<R: Real>(call: &Call<'_, R>, reward: &mut [R]) -> Result<(), Error> {
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let mask = call.mask()?;
-    let workspace = |argument| Error::MissingWorkspace { argument };
-    let reward = call.output("reward").ok_or(workspace("reward"))?;
-    let advantage = call.output("advantage").ok_or(workspace("advantage"))?;
-    let returns = call.output("return").ok_or(workspace("return"))?;
+    let reward = call.workspace("reward")?;
+    let advantage = call.workspace("advantage")?;
+    let returns = call.workspace("return")?;
 
     rewards(call, reward)?;
     let old_value = call.real("old_value")?;
@@ -283,9 +282,9 @@ pub static SPECS: &[Operation] = &[Operation {
             &["P"],
             "gradient of the loss by pretraining_log_prob",
         ),
-        OutputSpec::value("reward", &["B", "T"], "reward of each token"),
-        OutputSpec::value("advantage", &["B", "T"], "advantage of each token"),
-        OutputSpec::value("return", &["B", "T"], "return of each token, the value's target"),
+        OutputSpec::value("reward", &["B", "T"], "reward of each token").workspace(),
+        OutputSpec::value("advantage", &["B", "T"], "advantage of each token").workspace(),
+        OutputSpec::value("return", &["B", "T"], "return of each token, the value's target").workspace(),
         OutputSpec::value("policy_loss", &[], "the aggregated policy term"),
         OutputSpec::value("value_loss", &[], "the aggregated value loss, before its coefficient"),
         OutputSpec::value("entropy_loss", &[], "the aggregated entropy, before its coefficient"),

@@ -99,7 +99,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let wins = call.finite("wins")?;
     let (tolerance, limit) = (call.number("tolerance")?, call.integer("max_iterations")?);
     // The strengths are iterated in the caller's buffer: nothing is allocated.
-    let strength = call.output("strength").ok_or(Error::MissingInput { argument: "strength" })?;
+    let strength = call.workspace("strength")?;
     let fit = bradley_terry_fit(wins, tolerance, limit, strength)?;
     let log_strength = call.output("log_strength");
     if let Some(log_strength) = log_strength {
@@ -145,7 +145,7 @@ pub static SPECS: &[Operation] = &[Operation {
     ],
     defaults: &[],
     outputs: &[
-        OutputSpec::value("strength", &["K"], "strengths with geometric mean 1"),
+        OutputSpec::value("strength", &["K"], "strengths with geometric mean 1").workspace(),
         OutputSpec::value("log_strength", &["K"], "their logarithms: scores of a Bradley-Terry model with mean 0"),
         OutputSpec::value("residual", &[], "largest change of a log-strength in the last sweep"),
     ],

@@ -196,6 +196,11 @@ impl<'c, R: Real> Call<'c, R> {
         }
     }
 
+    /// The buffer of an output that the operation works in.
+    pub fn workspace(&mut self, name: &'static str) -> Result<&'c mut [R], Error> {
+        self.output(name).ok_or(Error::MissingWorkspace { argument: name })
+    }
+
     /// The input `mask` over the batch of tokens.
     pub fn mask(&self) -> Result<Mask<'c>, Error> {
         Mask::new(self.tokens(), self.optional_bytes("mask"))

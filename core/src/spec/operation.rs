@@ -160,20 +160,27 @@ pub struct OutputSpec {
     pub gradient_of: Option<&'static str>,
     /// Whether the gradient leaves out a stopped factor, so that it is not the derivative of the printed value.
     pub stop_gradient: bool,
+    /// Whether the operation works in this buffer, so that a caller provides it with every call that its dimensions are known
+    /// in, wanted or not.
+    pub workspace: bool,
 }
 
 impl OutputSpec {
     /// A value.
     pub const fn value(name: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: None, stop_gradient: false }
+        OutputSpec { name, meaning, shape, gradient_of: None, stop_gradient: false, workspace: false }
     }
     /// The gradient with respect to `input`.
     pub const fn gradient(name: &'static str, input: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: Some(input), stop_gradient: false }
+        OutputSpec { name, meaning, shape, gradient_of: Some(input), stop_gradient: false, workspace: false }
     }
     /// The same gradient, declared to leave out a stopped factor.
     pub const fn stopped(self) -> Self {
         OutputSpec { stop_gradient: true, ..self }
+    }
+    /// The same output, declared to be a buffer that the operation works in.
+    pub const fn workspace(self) -> Self {
+        OutputSpec { workspace: true, ..self }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The conjugate-gradient method.
 
-use super::steps::workspace;
 use crate::Error;
 use crate::batch::row_of;
 use crate::num::{Real, dot};
@@ -118,10 +117,10 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let limit = call.integer("max_iterations")?;
     let size = right_side.len();
     let buffers = Buffers {
-        solution: workspace(call, "solution")?,
-        residual: workspace(call, "residual")?,
-        direction: workspace(call, "direction")?,
-        product: workspace(call, "product")?,
+        solution: call.workspace("solution")?,
+        residual: call.workspace("residual")?,
+        direction: call.workspace("direction")?,
+        product: call.workspace("product")?,
     };
     let apply = |vector: &[R], product: &mut [R]| {
         for (row, (slot, own)) in product.iter_mut().zip(vector).enumerate() {
@@ -180,18 +179,14 @@ p_{k+1} = r_{k+1} + \frac{r_{k+1}^\top r_{k+1}}{r_k^\top r_k}\,p_k",
     ],
     defaults: &[],
     outputs: &[
-        OutputSpec::value("solution", &["P"], "the solution; always needed"),
-        OutputSpec::value(
-            "residual",
-            &["P"],
-            "right side minus matrix times solution, by the recurrence; always needed",
-        ),
+        OutputSpec::value("solution", &["P"], "the solution").workspace(),
+        OutputSpec::value("residual", &["P"], "right side minus matrix times solution, by the recurrence").workspace(),
         OutputSpec::value("residual_norm", &[], "its Euclidean norm"),
         OutputSpec::value("iterations", &[], "products that moved the solution"),
         OutputSpec::value("converged", &[], "1 where the residual is within the tolerance, else 0"),
         OutputSpec::value("breakdown", &[], "1 where a direction had no positive curvature, else 0"),
-        OutputSpec::value("direction", &["P"], "the last search direction; always needed"),
-        OutputSpec::value("product", &["P"], "the matrix times the direction before; always needed"),
+        OutputSpec::value("direction", &["P"], "the last search direction").workspace(),
+        OutputSpec::value("product", &["P"], "the matrix times the direction before").workspace(),
     ],
     dialects: &[],
     evaluate: evaluate_with!(evaluate),

@@ -1,6 +1,6 @@
 //! The Fisher information of a categorical policy times a vector.
 
-use super::steps::{STEP_MASK, Steps, at, cleared, workspace};
+use super::steps::{STEP_MASK, Steps, at, cleared};
 use crate::Error;
 use crate::batch::row_of;
 use crate::num::{LogPartition, Real, tree_sum_by, tree_sum_zip};
@@ -36,7 +36,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let steps = Steps::from_call(call, "logits")?;
     steps.finite("logits", logits, width)?;
     steps.finite("vector", vector, width)?;
-    let product = workspace(call, "product")?;
+    let product = call.workspace("product")?;
     product.fill(R::zero());
     let mut forms = cleared(call, "step_quadratic");
     let count = steps.count();
@@ -96,7 +96,7 @@ v^\top F v = \frac1N\sum_n\sum_a \pi_n(a)\,(v_n(a) - \pi_n^\top v_n)^2 + \lambda
     )],
     defaults: &[],
     outputs: &[
-        OutputSpec::value("product", &["N", "V"], "the Fisher information times the vector; always needed"),
+        OutputSpec::value("product", &["N", "V"], "the Fisher information times the vector").workspace(),
         OutputSpec::value("quadratic", &[], "the vector times the product"),
         OutputSpec::value("step_quadratic", &["N"], "each step's part of it"),
     ],

@@ -1,6 +1,5 @@
 //! The natural gradient of a small policy.
 
-use super::steps::workspace;
 use crate::Error;
 use crate::num::{Real, dot, solve_linear};
 use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_with};
@@ -27,7 +26,7 @@ pub fn natural_gradient<R: Real>(matrix: &mut [R], gradient: &mut [R], damping: 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let (fisher, gradient) = (call.finite("fisher_matrix")?, call.finite("gradient")?);
     let damping = call.number("damping")?;
-    let (result, matrix) = (workspace(call, "natural_gradient")?, workspace(call, "matrix")?);
+    let (result, matrix) = (call.workspace("natural_gradient")?, call.workspace("matrix")?);
     matrix.iter_mut().zip(fisher).for_each(|(slot, element)| *slot = *element);
     result.iter_mut().zip(gradient).for_each(|(slot, element)| *slot = *element);
     natural_gradient(matrix, result, damping)?;
@@ -64,7 +63,7 @@ pub static SPECS: &[Operation] = &[Operation {
     params: &[ParamSpec::number("damping", r"\lambda", 0.0, Range::NON_NEGATIVE, "multiple of the identity added")],
     defaults: &[],
     outputs: &[
-        OutputSpec::value("natural_gradient", &["P"], "the natural gradient; always needed"),
+        OutputSpec::value("natural_gradient", &["P"], "the natural gradient").workspace(),
         OutputSpec::value(
             "improvement",
             &[],
@@ -73,8 +72,9 @@ pub static SPECS: &[Operation] = &[Operation {
         OutputSpec::value(
             "matrix",
             &["P", "P"],
-            "workspace, always needed: what the elimination leaves, the triangular factor and junk below it",
-        ),
+            "what the elimination leaves, the triangular factor and junk below it",
+        )
+        .workspace(),
     ],
     dialects: &[],
     evaluate: evaluate_with!(evaluate),

@@ -76,11 +76,6 @@ pub(super) fn cleared<'c, R: Real>(call: &mut Call<'c, R>, name: &str) -> Option
     Some(buffer)
 }
 
-/// A buffer that the operation also works in.
-pub(super) fn workspace<'c, R: Real>(call: &mut Call<'c, R>, argument: &'static str) -> Result<&'c mut [R], Error> {
-    call.output(argument).ok_or(Error::MissingWorkspace { argument })
-}
-
 /// One element of a slice; +0 past its end.
 #[inline(always)]
 pub(super) fn at<R: Real>(values: &[R], index: usize) -> R {

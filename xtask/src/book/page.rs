@@ -94,7 +94,9 @@ fn interface(text: &mut String, operation: &Operation) {
     text.push_str("\n| output | shape | |\n|---|---|---|\n");
     for output in operation.outputs {
         let stopped = if output.stop_gradient { "; leaves out stopped factors" } else { "" };
-        row(text, &[&format!("`{}`", output.name), &shape_text(output.shape), &format!("{}{stopped}", output.meaning)]);
+        let works_in = if output.workspace { "; the operation works in it" } else { "" };
+        let meaning = format!("{}{stopped}{works_in}", output.meaning);
+        row(text, &[&format!("`{}`", output.name), &shape_text(output.shape), &meaning]);
     }
 }
 

@@ -223,7 +223,8 @@ const fn outputs(stopped: bool) -> [OutputSpec; 18] {
         OutputSpec::gradient("d_entropy", "entropy", &["B", "T"], "gradient of the loss by entropy"),
         OutputSpec::value("token_loss", &["B", "T"], "loss of each token before aggregation"),
         OutputSpec::value("token_weight", &["B", "T"], "weight of each token in the loss"),
-        OutputSpec::value("advantage", &["B"], "the advantage of each response, as estimated from the rewards"),
+        OutputSpec::value("advantage", &["B"], "the advantage of each response, as estimated from the rewards")
+            .workspace(),
         OutputSpec::value("policy_loss", &[], "the aggregated policy term"),
         OutputSpec::value("kl_loss", &[], "the aggregated KL estimate, before its coefficient (nats)"),
         OutputSpec::value("entropy_loss", &[], "the averaged entropy, before its coefficient (nats)"),
@@ -357,7 +358,7 @@ pub(crate) fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let source: AdvantageSource = call.choice("advantage_estimator")?;
     let mut estimated = None;
     if source != AdvantageSource::Given {
-        let buffer = call.output("advantage").ok_or(Error::MissingWorkspace { argument: "advantage" })?;
+        let buffer = call.workspace("advantage")?;
         estimate_advantage(call, source, buffer)?;
         estimated = Some(&*buffer);
     }
