@@ -5,11 +5,11 @@ use core::cmp::Ordering;
 use super::arithmetic::times;
 use super::pairs::{BETA, INPUTS_WITH_LENGTHS, OUTPUTS, PAIR_COUNT, evaluate_pairs};
 use super::scores::{
-    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, ScoreRule, TRL_1_16_CAP, loss_of_difference,
+    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, PAPER, ScoreRule, TRL_1_16, loss_of_margin,
 };
 use crate::Error;
 use crate::num::{Real, logsigmoid, sigmoid, softplus};
-use crate::spec::{Call, Dialect, Family, Operation, ParamSpec, Range, Source, evaluate_with};
+use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
 
 /// The DiscoPOP (log-ratio modulated) loss of a reward margin x, (1 − m)·(−ln σ(x)) + m·e⁻ˣ with m = σ(x/τ), and its derivative
 /// by x, m(1 − m)/τ·(e⁻ˣ + ln σ(x)) − m·e⁻ˣ − (1 − m)·σ(−x).
@@ -53,12 +53,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let rule = ScoreRule::of_call(call)?;
     let beta = call.number("beta")?;
     let tau = call.number("discopop_tau")?;
-    evaluate_pairs(call, |pair| {
-        loss_of_difference(pair, rule, |scores| {
-            let [value, slope] = discopop(beta * scores, tau);
-            [value, beta * slope]
-        })
-    })
+    evaluate_pairs(call, |pair| loss_of_margin(pair, rule, beta, |margin| discopop(margin, tau)))
 }
 
 /// This file's catalog entries.
@@ -88,10 +83,7 @@ pub static SPECS: &[Operation] = &[Operation {
     ],
     defaults: &[],
     outputs: OUTPUTS,
-    dialects: &[
-        Dialect { name: "paper", note: "as written", settings: &[] },
-        Dialect { name: "trl-1.16", note: "exponent of the alpha-divergence capped at 80", settings: &[TRL_1_16_CAP] },
-    ],
+    dialects: &[PAPER, TRL_1_16],
     evaluate: evaluate_with!(evaluate),
 }];
 

@@ -3,12 +3,12 @@
 use super::arithmetic::times;
 use super::pairs::{BETA, INPUTS_WITH_LENGTHS, OUTPUTS, PAIR_COUNT, evaluate_pairs};
 use super::scores::{
-    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, ScoreRule, TRL_0_12_CAP, TRL_1_16_CAP,
-    loss_of_difference,
+    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, PAPER, ScoreRule, TRL_0_12, TRL_1_16,
+    loss_of_margin,
 };
 use crate::Error;
 use crate::num::{Real, logsigmoid, sigmoid};
-use crate::spec::{Call, Dialect, Family, Operation, ParamSpec, Range, Source, evaluate_with};
+use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
 
 /// The EXO loss of a reward margin x: KL(q‖p) between q = (σ(x), σ(−x)) and the smoothed label p = (1−ε, ε),
 /// q_w (ln q_w − ln(1−ε)) + q_l (ln q_l − ln ε), and its derivative by x, q_w q_l (x − ln((1−ε)/ε)).
@@ -42,12 +42,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let rule = ScoreRule::of_call(call)?;
     let beta = call.number("beta")?;
     let epsilon = call.number("label_smoothing")?;
-    evaluate_pairs(call, |pair| {
-        loss_of_difference(pair, rule, |scores| {
-            let [value, slope] = exo_pair(beta * scores, epsilon);
-            [value, beta * slope]
-        })
-    })
+    evaluate_pairs(call, |pair| loss_of_margin(pair, rule, beta, |margin| exo_pair(margin, epsilon)))
 }
 
 /// This file's catalog entries.
@@ -82,15 +77,7 @@ pub static SPECS: &[Operation] = &[Operation {
     ],
     defaults: &[],
     outputs: OUTPUTS,
-    dialects: &[
-        Dialect { name: "paper", note: "as written", settings: &[] },
-        Dialect { name: "trl-1.16", note: "exponent of the alpha-divergence capped at 80", settings: &[TRL_1_16_CAP] },
-        Dialect {
-            name: "trl-0.12",
-            note: "exponent of the alpha-divergence capped at 88.7228 (f32; 709.7827 in f64)",
-            settings: &[TRL_0_12_CAP],
-        },
-    ],
+    dialects: &[PAPER, TRL_1_16, TRL_0_12],
     evaluate: evaluate_with!(evaluate),
 }];
 

@@ -3,12 +3,12 @@
 use super::arithmetic::{difference, times};
 use super::pairs::{BETA, INPUTS_WITH_LENGTHS, LABEL_SMOOTHING, OUTPUTS, PAIR_COUNT, evaluate_pairs};
 use super::scores::{
-    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, ScoreRule, TRL_0_12_CAP, TRL_1_16_CAP,
-    loss_of_difference,
+    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, PAPER, ScoreRule, TRL_0_12, TRL_1_16,
+    loss_of_margin,
 };
 use crate::Error;
 use crate::num::{Real, sigmoid, softplus};
-use crate::spec::{Call, Dialect, Family, Operation, Source, evaluate_with};
+use crate::spec::{Call, Family, Operation, Source, evaluate_with};
 
 /// The robust preference loss of a reward margin x, [(1−ε)·(−ln σ(x)) − ε·(−ln σ(−x))]/(1−2ε), and its derivative by x,
 /// −[(1−ε)·σ(−x) + ε·σ(x)]/(1−2ε).
@@ -38,12 +38,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let rule = ScoreRule::of_call(call)?;
     let beta = call.number("beta")?;
     let label_smoothing = call.number("label_smoothing")?;
-    evaluate_pairs(call, |pair| {
-        loss_of_difference(pair, rule, |scores| {
-            let [value, slope] = robust(beta * scores, label_smoothing);
-            [value, beta * slope]
-        })
-    })
+    evaluate_pairs(call, |pair| loss_of_margin(pair, rule, beta, |margin| robust(margin, label_smoothing)))
 }
 
 /// This file's catalog entries.
@@ -64,15 +59,7 @@ pub static SPECS: &[Operation] = &[Operation {
     params: &[BETA, LABEL_SMOOTHING, F_DIVERGENCE, F_DIVERGENCE_ALPHA, EXPONENT_CAP, LENGTH_NORMALISATION, PAIR_COUNT],
     defaults: &[],
     outputs: OUTPUTS,
-    dialects: &[
-        Dialect { name: "paper", note: "as written", settings: &[] },
-        Dialect { name: "trl-1.16", note: "exponent of the alpha-divergence capped at 80", settings: &[TRL_1_16_CAP] },
-        Dialect {
-            name: "trl-0.12",
-            note: "exponent of the alpha-divergence capped at 88.7228 (f32; 709.7827 in f64)",
-            settings: &[TRL_0_12_CAP],
-        },
-    ],
+    dialects: &[PAPER, TRL_1_16, TRL_0_12],
     evaluate: evaluate_with!(evaluate),
 }];
 

@@ -3,8 +3,8 @@
 use super::arithmetic::times;
 use super::pairs::{BETA, INPUTS_WITH_LENGTHS, LABEL_SMOOTHING, OUTPUTS, PAIR_COUNT, evaluate_pairs};
 use super::scores::{
-    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, ScoreRule, TRL_0_12_CAP, TRL_1_16_CAP,
-    loss_of_difference,
+    EXPONENT_CAP, F_DIVERGENCE, F_DIVERGENCE_ALPHA, LENGTH_NORMALISATION, ScoreRule, TRL_0_12, TRL_1_16_CAP,
+    loss_of_margin,
 };
 use crate::Error;
 use crate::num::{Real, sigmoid, softplus};
@@ -45,12 +45,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let rule = ScoreRule::of_call(call)?;
     let beta = call.number("beta")?;
     let label_smoothing = call.number("label_smoothing")?;
-    evaluate_pairs(call, |pair| {
-        loss_of_difference(pair, rule, |scores| {
-            let [value, slope] = logistic(beta * scores, label_smoothing);
-            [value, beta * slope]
-        })
-    })
+    evaluate_pairs(call, |pair| loss_of_margin(pair, rule, beta, |margin| logistic(margin, label_smoothing)))
 }
 
 const PARAMS: &[ParamSpec] =
@@ -86,11 +81,7 @@ pub static SPECS: &[Operation] = &[
                 note: "label smoothing is ignored; exponent of the alpha-divergence capped at 80",
                 settings: &[("label_smoothing", Value::Number(0.0)), TRL_1_16_CAP],
             },
-            Dialect {
-                name: "trl-0.12",
-                note: "exponent of the alpha-divergence capped at 88.7228 (f32; 709.7827 in f64)",
-                settings: &[TRL_0_12_CAP],
-            },
+            TRL_0_12,
         ],
         evaluate: evaluate_with!(evaluate),
     },

@@ -140,6 +140,20 @@ pub fn loss_of_difference<R: Real>(pair: &Pair<R>, rule: ScoreRule<R>, loss: imp
     PairTerm { value, d_chosen: times(slope, scores.d_chosen), d_rejected: times(slope, scores.d_rejected) }
 }
 
+/// A loss of the reward margin, β times the score difference. `loss` returns value and derivative.
+#[inline(always)]
+pub fn loss_of_margin<R: Real>(
+    pair: &Pair<R>,
+    rule: ScoreRule<R>,
+    beta: R,
+    loss: impl FnOnce(R) -> [R; 2],
+) -> PairTerm<R> {
+    loss_of_difference(pair, rule, |scores| {
+        let [value, slope] = loss(beta * scores);
+        [value, beta * slope]
+    })
+}
+
 /// Parameter: the divergence.
 pub(super) const F_DIVERGENCE: ParamSpec = ParamSpec::choice(
     "f_divergence",
@@ -175,6 +189,18 @@ pub(super) const LENGTH_NORMALISATION: ParamSpec = ParamSpec::choice(
 pub(super) const TRL_1_16_CAP: (&str, Value) = ("exponent_cap", Value::Number(80.0));
 /// What TRL 0.12 sets in the scoring stage, in single precision.
 pub(super) const TRL_0_12_CAP: (&str, Value) = ("exponent_cap", Value::Number(88.7228));
+
+/// The dialect of TRL 0.12 where it differs in nothing else.
+pub(super) const TRL_0_12: Dialect = Dialect {
+    name: "trl-0.12",
+    note: "exponent of the alpha-divergence capped at 88.7228 (f32; 709.7827 in f64)",
+    settings: &[TRL_0_12_CAP],
+};
+/// The dialect of TRL 1.16 where it differs in nothing else.
+pub(super) const TRL_1_16: Dialect =
+    Dialect { name: "trl-1.16", note: "exponent of the alpha-divergence capped at 80", settings: &[TRL_1_16_CAP] };
+/// The paper's form.
+pub(super) const PAPER: Dialect = Dialect { name: "paper", note: "as written", settings: &[] };
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let rule = ScoreRule {
