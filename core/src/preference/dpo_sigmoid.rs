@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn dpo(pair: &Pair<f64>, beta: f64, label_smoothing: f64) -> f64 {
-        loss_of_difference(pair, ScoreRule::reverse_kl(), |delta| logistic(beta * delta, label_smoothing)).value
+        loss_of_margin(pair, ScoreRule::reverse_kl(), beta, |margin| logistic(margin, label_smoothing)).value
     }
 
     #[test]
