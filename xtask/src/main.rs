@@ -2,6 +2,7 @@
 
 mod bench;
 mod book;
+mod capi;
 mod coverage;
 mod export_fixtures;
 mod portable;
@@ -32,6 +33,8 @@ enum Command {
     ExportFixtures(export_fixtures::Arguments),
     /// Write the formula pages of the book from the catalog.
     Book(book::Arguments),
+    /// Write the C header, or install the C library.
+    Capi(capi::Arguments),
     /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
     Bench(bench::Arguments),
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
+        Command::Capi(arguments) => capi::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
     };

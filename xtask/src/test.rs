@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::capi;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
 use crate::step::{Outcome, Step};
@@ -65,6 +66,7 @@ fn steps() -> Vec<Step> {
     for target in portable::TARGETS {
         steps.push(Step::new(format!("no_std build for {target}"), move || no_std_build(target)));
     }
+    steps.extend(capi::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));

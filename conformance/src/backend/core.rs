@@ -23,7 +23,7 @@ impl Backend for Core {
     fn evaluate(&self, request: &Request<'_>) -> Result<Outputs, Failure> {
         // Core does not panic; should it, the run goes on and says so.
         match catch_unwind(AssertUnwindSafe(|| evaluate(request))) {
-            Ok(result) => result.map_err(Failure::Refused),
+            Ok(result) => result.map_err(Failure::from),
             Err(payload) => {
                 let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 let text = text.or_else(|| payload.downcast_ref::<String>().cloned());

@@ -1,11 +1,13 @@
 //! What evaluates: the contract that core, and every other implementation of the catalog, fulfils.
 
+mod c;
 mod core;
 
 use std::fmt;
 
 use plumbline_core::num::Dtype;
 
+pub use self::c::C;
 pub use self::core::Core;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
@@ -15,6 +17,10 @@ pub trait Backend {
     fn name(&self) -> &'static str;
     /// The precisions that it computes in.
     fn dtypes(&self) -> &'static [Dtype];
+    /// Whether it can work here; else what it lacks, in one sentence.
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
     /// Evaluate a request.
     fn evaluate(&self, request: &Request<'_>) -> Result<Outputs, Failure>;
 }
@@ -22,18 +28,24 @@ pub trait Backend {
 /// Why a backend gave no outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// It says that the request is wrong.
-    Refused(Refusal),
+    /// It says that the request is wrong; its words.
+    Refused(String),
     /// It does not have the operation; the reason.
     Skipped(String),
     /// It broke down; how.
     Broke(String),
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Failure::Refused(refusal.to_string())
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Refused(refusal) => write!(f, "refused: {refusal}"),
+            Failure::Refused(words) => write!(f, "refused: {words}"),
             Failure::Skipped(reason) => write!(f, "skipped: {reason}"),
             Failure::Broke(how) => write!(f, "broke down: {how}"),
         }
@@ -42,5 +54,5 @@ impl fmt::Display for Failure {
 
 /// All backends of this program.
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(Core)]
+    vec![Box::new(Core), Box::new(C::default())]
 }

@@ -71,10 +71,13 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
     })
 }
 
-fn backend_named(name: &str) -> Result<Box<dyn Backend>, Trouble> {
+/// The backend of that name, if it can run here.
+pub(super) fn backend_named(name: &str) -> Result<Box<dyn Backend>, Trouble> {
     let mut all = backends();
     if let Some(place) = all.iter().position(|backend| backend.name() == name) {
-        return Ok(all.swap_remove(place));
+        let backend = all.swap_remove(place);
+        backend.ready().map_err(|lacking| Trouble(format!("the backend `{name}` cannot run: {lacking}")))?;
+        return Ok(backend);
     }
     let names: Vec<&str> = all.iter().map(|backend| backend.name()).collect();
     let hint = match nearest(name, names.iter().copied()) {
