@@ -91,7 +91,28 @@ fn param(operation: &Operation, spec: &ParamSpec) -> Value {
         "kind": kind,
         "default": setting(operation.default_of(spec)),
         "legal": legal,
+        "range": range(&spec.kind),
     })
+}
+
+/// The legal range of a number as data; `null` at an end means unbounded.
+fn range(kind: &ParamKind) -> Value {
+    let end = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
+    match *kind {
+        ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => json!({
+            "low": end(range.low),
+            "low_inclusive": range.low_inclusive,
+            "high": end(range.high),
+            "high_inclusive": range.high_inclusive,
+        }),
+        ParamKind::Integer { low, high, .. } => json!({
+            "low": low,
+            "low_inclusive": true,
+            "high": if high == i64::MAX { Value::Null } else { json!(high) },
+            "high_inclusive": high != i64::MAX,
+        }),
+        ParamKind::Flag { .. } | ParamKind::Choice { .. } => Value::Null,
+    }
 }
 
 /// What is legal for a parameter, in words.
