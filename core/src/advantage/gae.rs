@@ -6,7 +6,7 @@ use super::trajectory::{
 };
 use super::whiten::{self, Whiten, whiten_in_place};
 use crate::Error;
-use crate::batch::Mask;
+use crate::batch::{Mask, count_nonzero};
 use crate::num::Real;
 use crate::spec::{
     Call, Dialect, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, Value, evaluate_with,
@@ -81,9 +81,11 @@ pub fn gae<R: Real>(
     Ok(())
 }
 
-/// Rows that are walked together, and columns that are turned at a time so that the rows stand side by side.
+/// Rows that are walked together: one row's steps wait for each other, those of different rows do not.
 const LANES: usize = 8;
-const TILE: usize = 16;
+/// Columns that are on the way at a time: long runs through memory, which a processor foresees, and few enough that their
+/// results stay in its caches.
+const SPAN: usize = 1024;
 
 /// [`LANES`] rows.
 struct Rows<'a, R> {
@@ -104,92 +106,124 @@ impl<'a, R: Real> Rows<'a, R> {
             mask: trajectories.mask.bytes().map(|bytes| bytes.get(slots).unwrap_or(&[])),
         }
     }
-}
 
-/// One row's numbers into its lane of a tile.
-#[inline(always)]
-fn fill_lane<T: Copy>(tile: &mut [[T; LANES]; TILE], lane: usize, numbers: &[T]) {
-    for (slots, number) in tile.iter_mut().zip(numbers) {
-        if let Some(slot) = slots.get_mut(lane) {
-            *slot = *number;
-        }
+    /// Columns `start..end` of one of the rows.
+    #[inline(always)]
+    fn part<T>(&self, rows: &'a [T], lane: usize, start: usize, end: usize) -> &'a [T] {
+        rows.get(lane * self.columns + start..lane * self.columns + end).unwrap_or(&[])
+    }
+
+    /// How many steps the columns hold, where they are the first ones.
+    fn leading(&self, lane: usize, start: usize, end: usize) -> Option<usize> {
+        let Some(mask) = self.mask else { return Some(end - start) };
+        let bytes = self.part(mask, lane, start, end);
+        let count = count_nonzero(bytes);
+        (count_nonzero(bytes.get(..count).unwrap_or(&[])) == count).then_some(count)
     }
 }
 
-/// Columns `start..end` of rows, turned so that the rows stand side by side.
-#[inline(always)]
-fn turned<T: Copy>(source: &[T], columns: usize, start: usize, end: usize, zero: T) -> [[T; LANES]; TILE] {
-    let mut tile = [[zero; LANES]; TILE];
-    for (lane, row) in source.chunks_exact(columns).take(LANES).enumerate() {
-        let part = row.get(start..end).unwrap_or(&[]);
-        // A whole tile has a length that the compiler knows.
-        match part.first_chunk::<TILE>() {
-            Some(whole) => fill_lane(&mut tile, lane, whole),
-            None => fill_lane(&mut tile, lane, part),
-        }
-    }
-    tile
+/// What a row carries from a step to the one before it.
+#[derive(Clone, Copy)]
+struct Carried<R> {
+    next_value: R,
+    advantage: R,
+    /// Whether there was a step.
+    started: bool,
 }
 
-/// [`LANES`] rows in which episodes end only at the row's end, each by the same recursion as [`general_row`], side by side:
-/// one row's steps wait for each other, those of different rows do not. Returns whether all results are finite.
-fn plain_block<R: Real>(rows: Rows<'_, R>, mut next_value: [R; LANES], gamma: R, trace: R, out: &mut [R]) -> bool {
+/// [`LANES`] rows in which episodes end only at the row's end, each by the same recursion as [`general_row`], side by side.
+/// Returns whether all results are finite.
+fn plain_block<R: Real>(rows: Rows<'_, R>, next_value: [R; LANES], gamma: R, trace: R, out: &mut [R]) -> bool {
     let columns = rows.columns;
     // The last step of a row adds −0 to its error: nothing, not even where the error is −0.
-    let (mut advantage, mut poison) = ([-R::zero(); LANES], [R::zero(); LANES]);
+    let mut carried = next_value.map(|next_value| Carried { next_value, advantage: -R::zero(), started: false });
+    let mut finite = true;
     let mut end = columns;
     while end > 0 {
-        // A narrower first tile leaves whole ones.
-        let width = if end.is_multiple_of(TILE) { TILE } else { end % TILE };
-        let start = end - width;
-        let mut rewards = turned(rows.reward, columns, start, end, R::zero());
-        let values = turned(rows.value, columns, start, end, R::zero());
-        let keep = rows.mask.map(|mask| turned(mask, columns, start, end, 0));
-        let kept = keep.map_or(width * LANES, |keep| keep.iter().flatten().map(|byte| usize::from(*byte != 0)).sum());
-        match keep {
-            Some(_) if kept == 0 => rewards = [[R::zero(); LANES]; TILE],
-            Some(keep) if kept < width * LANES => {
-                for ((rewards, values), keep) in rewards.iter_mut().zip(&values).zip(&keep).take(width).rev() {
-                    let carried = next_value.iter_mut().zip(&mut advantage).zip(&mut poison);
-                    let slots = rewards.iter_mut().zip(values).zip(keep);
-                    for (((reward, value), keep), ((next, advantage), poison)) in slots.zip(carried) {
-                        let keep = *keep != 0;
-                        let result = step(*reward, *value, *next, *advantage, gamma, trace);
-                        *poison += if keep { result * R::zero() } else { R::zero() };
-                        *advantage = if keep { result } else { *advantage };
-                        *next = if keep { *value } else { *next };
-                        *reward = if keep { result } else { R::zero() };
-                    }
-                }
+        let start = end.saturating_sub(SPAN);
+        let mut out_rows = out.chunks_exact_mut(columns);
+        let mut results: [&mut [R]; LANES] =
+            core::array::from_fn(|_| out_rows.next().and_then(|row| row.get_mut(start..end)).unwrap_or(&mut []));
+        let leading: [Option<usize>; LANES] = core::array::from_fn(|lane| rows.leading(lane, start, end));
+        let steps_lead = |(carried, leading): (&Carried<R>, &Option<usize>)| {
+            leading.is_some_and(|count| count == end - start || !carried.started)
+        };
+        if carried.iter().zip(&leading).all(steps_lead) {
+            for (lane, ((results, carried), count)) in results.iter_mut().zip(&mut carried).zip(leading).enumerate() {
+                let steps_end = start + count.unwrap_or(0);
+                let reward = rows.part(rows.reward, lane, start, steps_end);
+                let value = rows.part(rows.value, lane, start, steps_end);
+                errors(results, reward, value, carried.next_value, gamma);
+                carried.next_value = value.first().copied().unwrap_or(carried.next_value);
+                carried.started |= !value.is_empty();
             }
-            _ => {
-                for (rewards, values) in rewards.iter_mut().zip(&values).take(width).rev() {
-                    let carried = next_value.iter_mut().zip(&mut advantage).zip(&mut poison);
-                    for ((reward, value), ((next, advantage), poison)) in rewards.iter_mut().zip(values).zip(carried) {
-                        *advantage = step(*reward, *value, *next, *advantage, gamma, trace);
-                        // ±0 for finite results, NaN from the first that is not.
-                        *poison += *advantage * R::zero();
-                        *next = *value;
-                        *reward = *advantage;
+            let mut advantage = carried.map(|carried| carried.advantage);
+            accumulate(&mut results, &mut advantage, trace);
+            for ((carried, advantage), (results, count)) in
+                carried.iter_mut().zip(advantage).zip(results.iter_mut().zip(leading))
+            {
+                carried.advantage = advantage;
+                results.get_mut(count.unwrap_or(0)..).unwrap_or(&mut []).fill(R::zero());
+            }
+        } else {
+            for (lane, (results, carried)) in results.iter_mut().zip(&mut carried).enumerate() {
+                let reward = rows.part(rows.reward, lane, start, end);
+                let value = rows.part(rows.value, lane, start, end);
+                let keep = rows.part(rows.mask.unwrap_or(&[]), lane, start, end);
+                for (((result, reward), value), keep) in results.iter_mut().zip(reward).zip(value).zip(keep).rev() {
+                    *result = R::zero();
+                    if *keep != 0 {
+                        *result = error(*reward, *value, carried.next_value, gamma) + trace * carried.advantage;
+                        *carried = Carried { next_value: *value, advantage: *result, started: true };
                     }
                 }
             }
         }
-        for (lane, row) in out.chunks_exact_mut(columns).take(LANES).enumerate() {
-            for (slots, result) in rewards.iter().zip(row.get_mut(start..end).unwrap_or(&mut [])) {
-                *result = slots.get(lane).copied().unwrap_or(R::zero());
-            }
-        }
+        finite &= results.iter().all(|results| all_finite(results));
         end = start;
     }
-    poison.iter().all(|poison| *poison == R::zero())
+    finite
 }
 
-/// Â_t = r_t + γ·V(s_{t+1}) − V(s_t) + γλ·Â_{t+1}.
+/// δ_t = r_t + γ·V(s_{t+1}) − V(s_t).
 #[inline(always)]
-fn step<R: Real>(reward: R, value: R, next_value: R, advantage: R, gamma: R, trace: R) -> R {
-    let delta = reward + gamma * next_value - value;
-    delta + trace * advantage
+fn error<R: Real>(reward: R, value: R, next_value: R, gamma: R) -> R {
+    reward + gamma * next_value - value
+}
+
+/// The errors of the first steps of a part of a row, and behind them −0, which leaves a trace of −0. A function of its own,
+/// because only then does the compiler know that its arrays do not overlap.
+#[inline(never)]
+fn errors<R: Real>(results: &mut [R], reward: &[R], value: &[R], behind: R, gamma: R) {
+    let next_values = value.get(1..).unwrap_or(&[]);
+    for ((result, reward), (value, next_value)) in results.iter_mut().zip(reward).zip(value.iter().zip(next_values)) {
+        *result = error(*reward, *value, *next_value, gamma);
+    }
+    if let (Some(reward), Some(value)) = (reward.last(), value.last())
+        && let Some(result) = results.get_mut(next_values.len())
+    {
+        *result = error(*reward, *value, behind, gamma);
+    }
+    results.get_mut(value.len()..).unwrap_or(&mut []).fill(-R::zero());
+}
+
+/// Â_t = δ_t + γλ·Â_{t+1} in rows side by side.
+#[inline(never)]
+fn accumulate<R: Real>(rows: &mut [&mut [R]; LANES], advantage: &mut [R; LANES], trace: R) {
+    let mut carried = *advantage;
+    for column in (0..rows.first().map_or(0, |row| row.len())).rev() {
+        for (row, carried) in rows.iter_mut().zip(&mut carried) {
+            if let Some(slot) = row.get_mut(column) {
+                *carried = *slot + trace * *carried;
+                *slot = *carried;
+            }
+        }
+    }
+    *advantage = carried;
+}
+
+fn all_finite<R: Real>(values: &[R]) -> bool {
+    values.iter().fold(true, |all, value| all & value.is_finite())
 }
 
 fn general_row<R: Real, N: Real, A: Arithmetic<R, N>>(
@@ -478,7 +512,7 @@ mod tests {
 
     #[test]
     fn rows_side_by_side_have_the_bits_of_the_general_path() {
-        for (rows, columns) in [(8, 1), (8, 16), (9, 37), (16, 48), (19, 15), (8, 33)] {
+        for (rows, columns) in [(8, 1), (8, 16), (9, 37), (19, 15), (8, 1024), (8, 2100)] {
             let number = |index: usize, factor: usize| (index * factor % 1009) as f32 / 500.0 - 1.0;
             let reward: Vec<f32> = (0..rows * columns).map(|index| number(index, 7919)).collect();
             let value: Vec<f32> = (0..rows * columns).map(|index| number(index, 104_729)).collect();
@@ -486,7 +520,8 @@ mod tests {
                 (0..rows).map(|index| if index == 3 { -0.0 } else { number(index, 31) }).collect();
             let shape = TokenShape { rows, columns };
             let full = vec![1; rows * columns];
-            let prefix: Vec<u8> = (0..rows * columns).map(|i| u8::from(i % columns < i / columns * 5)).collect();
+            let prefix: Vec<u8> =
+                (0..rows * columns).map(|i| u8::from(i % columns < i / columns % 9 * columns / 8)).collect();
             let holes: Vec<u8> = (0..rows * columns).map(|i| u8::from(i * 7919 % 11 > 4)).collect();
             for (mask, given) in [(&full, None), (&full, Some(&full)), (&prefix, Some(&prefix)), (&holes, Some(&holes))]
             {

@@ -46,7 +46,7 @@ pub fn row_of<T>(values: &[T], columns: usize, row: usize) -> &[T] {
 }
 
 /// How many bytes are not 0. At most 255 are counted in a byte at a time, which vectorises to whole registers of counters.
-fn count_nonzero(bytes: &[u8]) -> usize {
+pub(crate) fn count_nonzero(bytes: &[u8]) -> usize {
     bytes
         .chunks(255)
         .map(|part| usize::from(part.iter().fold(0u8, |count, byte| count.wrapping_add(u8::from(*byte != 0)))))
