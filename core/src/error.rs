@@ -115,6 +115,61 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What kind of error it is, as one word for programs.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Error::MissingInput { .. } => "missing_input",
+            Error::MissingWorkspace { .. } => "missing_workspace",
+            Error::UnknownArgument { .. } => "unknown_argument",
+            Error::WrongKind { .. } => "wrong_kind",
+            Error::LengthMismatch { .. } => "length_mismatch",
+            Error::ShapeMismatch { .. } => "shape_mismatch",
+            Error::NonFinite { .. } => "non_finite",
+            Error::OutOfRange { .. } => "out_of_range",
+            Error::ElementOutOfRange { .. } => "element_out_of_range",
+            Error::UnknownChoice { .. } => "unknown_choice",
+            Error::UnknownDialect => "unknown_dialect",
+            Error::EmptyMask { .. } => "empty_mask",
+            Error::GroupTooSmall { .. } => "group_too_small",
+            Error::TooFew { .. } => "too_few",
+            Error::Singular { .. } => "singular",
+            Error::NoConvergence { .. } => "no_convergence",
+        }
+    }
+
+    /// The name of the argument at fault, where the error has one.
+    pub const fn argument(&self) -> Option<&'static str> {
+        match *self {
+            Error::MissingInput { argument }
+            | Error::MissingWorkspace { argument }
+            | Error::WrongKind { argument, .. }
+            | Error::LengthMismatch { argument, .. }
+            | Error::ShapeMismatch { argument }
+            | Error::NonFinite { argument, .. }
+            | Error::OutOfRange { argument, .. }
+            | Error::ElementOutOfRange { argument, .. }
+            | Error::UnknownChoice { argument }
+            | Error::EmptyMask { argument }
+            | Error::TooFew { argument, .. }
+            | Error::Singular { argument, .. }
+            | Error::NoConvergence { argument, .. } => Some(argument),
+            Error::GroupTooSmall { .. } => Some("group"),
+            Error::UnknownArgument { .. } | Error::UnknownDialect => None,
+        }
+    }
+
+    /// The flat (row-major) index of the element at fault, where the error has one.
+    pub const fn index(&self) -> Option<usize> {
+        match *self {
+            Error::NonFinite { index, .. }
+            | Error::ElementOutOfRange { index, .. }
+            | Error::GroupTooSmall { index, .. } => Some(index),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -10,4 +10,7 @@ pub mod tensor;
 
 pub use convert::{Converted, is_real};
 pub use refusal::Refusal;
-pub use request::{Outputs, Param, Request, Wanted, evaluate, operation_named, resolved_params, shape_of};
+pub use request::{
+    Filled, Outputs, Param, Request, Wanted, evaluate, evaluate_arrays, input_named, operation_named, resolved_params,
+    shape_of,
+};

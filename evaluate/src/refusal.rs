@@ -14,6 +14,8 @@ pub enum Refusal {
     Unknown {
         /// What it should have named: an operation, an input, a parameter, an output, a dialect, a choice.
         what: String,
+        /// What is at fault: the unknown name itself or, for a choice, the parameter that it was given to.
+        argument: String,
         /// The name that was given.
         given: String,
         /// The known name that it most resembles.
@@ -65,10 +67,45 @@ impl From<Error> for Refusal {
     }
 }
 
+impl Refusal {
+    /// What kind of refusal it is, as one word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Unknown { .. } => "unknown_name",
+            Refusal::Element { .. } => "element_out_of_range",
+            Refusal::Shape { .. } => "shape_mismatch",
+            Refusal::Undetermined { .. } => "undetermined_shape",
+            Refusal::TooLarge { .. } => "too_large",
+            Refusal::Core(error) => error.kind(),
+        }
+    }
+
+    /// The name of the argument at fault, where one is.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Refusal::Unknown { argument, .. }
+            | Refusal::Element { argument, .. }
+            | Refusal::Shape { argument, .. }
+            | Refusal::Undetermined { output: argument, .. }
+            | Refusal::TooLarge { output: argument } => Some(argument),
+            Refusal::Core(error) => error.argument(),
+        }
+    }
+
+    /// The flat (row-major) index of the element at fault, where one is.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Refusal::Element { index, .. } => Some(*index),
+            Refusal::Core(error) => error.index(),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Unknown { what, given, nearest, known } => {
+            Refusal::Unknown { what, given, nearest, known, .. } => {
                 write!(f, "no {what} is called `{given}`")?;
                 match nearest {
                     Some(nearest) => write!(f, "; did you mean `{nearest}`?"),

@@ -5,8 +5,8 @@ use std::fmt;
 use plumbline_core::catalog;
 use plumbline_core::num::{Dtype, Real};
 use plumbline_core::spec::{
-    Dims, Evaluable, Given, GivenValue, Input, Operation, Output, OutputSpec, ParamKind, Params, Shape, Value,
-    resolve_dims,
+    Dims, Evaluable, Given, GivenValue, Input, InputSpec, Operation, Output, OutputSpec, ParamKind, Params, Shape,
+    Value, resolve_dims,
 };
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -120,21 +120,9 @@ pub fn evaluate(request: &Request<'_>) -> Result<Outputs, Refusal> {
 
 fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> {
     let operation = operation_named(request.operation)?;
-    let given = given_params(operation, request.dialect, request.params)?;
     let mut converted = Vec::with_capacity(request.inputs.len());
-    for (position, (name, tensor)) in request.inputs.iter().enumerate() {
-        let spec = operation.input(name).ok_or_else(|| {
-            unknown(&format!("input of {}", operation.id), name, operation.inputs.iter().map(|input| input.name), true)
-        })?;
-        if request.inputs.iter().take(position).any(|(other, _)| other == name) {
-            return Err(Refusal::Unknown {
-                what: "second input".to_owned(),
-                given: name.clone(),
-                nearest: None,
-                known: Vec::new(),
-            });
-        }
-        converted.push(Converted::<R>::new(spec, tensor)?);
+    for (name, tensor) in request.inputs {
+        converted.push(Converted::<R>::new(input_named(operation, name)?, tensor)?);
     }
     let inputs: Vec<Input<'_, R>> = request
         .inputs
@@ -142,42 +130,85 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
         .zip(&converted)
         .map(|((name, tensor), converted)| Input { name, shape: &tensor.shape, data: converted.data() })
         .collect();
-    let params = Params::resolve(operation, request.dialect, &given)?;
-    let dims =
-        resolve_dims(operation, &params, &inputs).map_err(|error| explain_shape(error, operation, request.inputs))?;
+    let filled = evaluate_arrays(operation, request.dialect, request.params, &inputs, request.outputs)?;
+    Ok(filled
+        .into_iter()
+        .map(|filled| {
+            let values = filled.values.into_iter().map(Real::to_f64).collect();
+            (filled.spec.name.to_owned(), Tensor { shape: filled.shape, values })
+        })
+        .collect())
+}
 
-    let mut buffers: Vec<(&'static OutputSpec, Vec<usize>, Vec<R>)> = Vec::new();
-    for spec in wanted(operation, request.outputs, request.inputs)? {
+/// An output with its numbers.
+#[derive(Clone, Debug)]
+pub struct Filled<R> {
+    /// Which output of the operation.
+    pub spec: &'static OutputSpec,
+    /// Its sizes, outermost first.
+    pub shape: Vec<usize>,
+    /// Its numbers, row-major.
+    pub values: Vec<R>,
+}
+
+/// Evaluate with core on arrays that already have the kind that each input's domain asks for: nothing is converted or
+/// copied. The outputs come in the operation's order.
+pub fn evaluate_arrays<R: Evaluable>(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    params: &[(String, Param)],
+    inputs: &[Input<'_, R>],
+    outputs: Wanted<'_>,
+) -> Result<Vec<Filled<R>>, Refusal> {
+    let given = given_params(operation, dialect, params)?;
+    for (position, input) in inputs.iter().enumerate() {
+        input_named(operation, input.name)?;
+        if inputs.iter().take(position).any(|other| other.name == input.name) {
+            return Err(Refusal::Unknown {
+                what: "second input".to_owned(),
+                argument: input.name.to_owned(),
+                given: input.name.to_owned(),
+                nearest: None,
+                known: Vec::new(),
+            });
+        }
+    }
+    let params = Params::resolve(operation, dialect, &given)?;
+    let dims = resolve_dims(operation, &params, inputs).map_err(|error| explain_shape(error, operation, inputs))?;
+
+    let mut filled: Vec<Filled<R>> = Vec::new();
+    for spec in wanted(operation, outputs, inputs)? {
         let Some(shape) = shape_of(&dims, spec.shape) else {
-            if let Wanted::Named(_) = request.outputs {
+            if let Wanted::Named(_) = outputs {
                 return Err(Refusal::Undetermined { output: spec.name.to_owned(), shape: spec.shape });
             }
             continue;
         };
-        buffers.push((spec, shape, zeros(&dims, spec)?));
+        filled.push(Filled { spec, shape, values: zeros(&dims, spec)? });
     }
-    let asked = buffers.len();
+    let asked = filled.len();
     // A buffer that the operation works in and nobody asked for is provided and not handed on.
     for spec in operation.outputs.iter().filter(|spec| spec.workspace) {
-        if !buffers.iter().any(|(other, ..)| other.name == spec.name)
+        if !filled.iter().any(|other| other.spec.name == spec.name)
             && let Some(shape) = shape_of(&dims, spec.shape)
         {
-            buffers.push((spec, shape, zeros(&dims, spec)?));
+            filled.push(Filled { spec, shape, values: zeros(&dims, spec)? });
         }
     }
-    let mut outputs: Vec<Output<'_, R>> =
-        buffers.iter_mut().map(|(spec, _, buffer)| Output { name: spec.name, data: buffer }).collect();
-    plumbline_core::spec::evaluate(operation, request.dialect, &given, &inputs, &mut outputs)
-        .map_err(|error| explain_shape(error, operation, request.inputs))?;
-    drop(outputs);
-    buffers.truncate(asked);
-    Ok(buffers
-        .into_iter()
-        .map(|(spec, shape, values)| {
-            let values = values.into_iter().map(Real::to_f64).collect();
-            (spec.name.to_owned(), Tensor { shape, values })
-        })
-        .collect())
+    let mut buffers: Vec<Output<'_, R>> =
+        filled.iter_mut().map(|filled| Output { name: filled.spec.name, data: &mut filled.values }).collect();
+    plumbline_core::spec::evaluate(operation, dialect, &given, inputs, &mut buffers)
+        .map_err(|error| explain_shape(error, operation, inputs))?;
+    drop(buffers);
+    filled.truncate(asked);
+    Ok(filled)
+}
+
+/// The input of that name.
+pub fn input_named(operation: &'static Operation, name: &str) -> Result<&'static InputSpec, Refusal> {
+    operation.input(name).ok_or_else(|| {
+        unknown(&format!("input of {}", operation.id), name, operation.inputs.iter().map(|input| input.name), true)
+    })
 }
 
 /// The parameters that a request comes to: defaults, the dialect's settings, then what was given; in the operation's
@@ -216,6 +247,7 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>, pr
     let known: Vec<&str> = known.collect();
     Refusal::Unknown {
         what: what.to_owned(),
+        argument: given.to_owned(),
         given: given.to_owned(),
         nearest: nearest(given, known.iter().copied()).map(str::to_owned),
         known: if print_all { known.into_iter().map(str::to_owned).collect() } else { Vec::new() },
@@ -229,7 +261,11 @@ fn given<'a>(operation: &'static Operation, name: &'a str, value: &'a Param) -> 
     if let (ParamKind::Choice { names, .. }, Param::Name(chosen)) = (spec.kind, value)
         && !names.contains(&chosen.as_str())
     {
-        return Err(unknown(&format!("choice of `{name}`"), chosen, names.iter().copied(), true));
+        let mut refusal = unknown(&format!("choice of `{name}`"), chosen, names.iter().copied(), true);
+        if let Refusal::Unknown { argument, .. } = &mut refusal {
+            name.clone_into(argument);
+        }
+        return Err(refusal);
     }
     let value = match value {
         Param::None => GivenValue::None,
@@ -241,16 +277,16 @@ fn given<'a>(operation: &'static Operation, name: &'a str, value: &'a Param) -> 
 }
 
 /// The outputs to allocate, each once. A gradient by an input that was not given is not among "all".
-fn wanted(
+fn wanted<R>(
     operation: &'static Operation,
     wanted: Wanted<'_>,
-    inputs: &[(String, Tensor)],
+    inputs: &[Input<'_, R>],
 ) -> Result<Vec<&'static OutputSpec>, Refusal> {
     match wanted {
         Wanted::All => Ok(operation
             .outputs
             .iter()
-            .filter(|spec| spec.gradient_of.is_none_or(|input| inputs.iter().any(|(name, _)| name == input)))
+            .filter(|spec| spec.gradient_of.is_none_or(|input| inputs.iter().any(|given| given.name == input)))
             .collect()),
         Wanted::Values => Ok(operation.outputs.iter().filter(|spec| spec.gradient_of.is_none()).collect()),
         Wanted::Named(names) => {
@@ -280,15 +316,15 @@ fn zeros<R: Real>(dims: &Dims, spec: &OutputSpec) -> Result<Vec<R>, Refusal> {
 }
 
 /// Add to core's complaint about a shape what was given and what would be right.
-fn explain_shape(error: plumbline_core::Error, operation: &'static Operation, inputs: &[(String, Tensor)]) -> Refusal {
+fn explain_shape<R>(error: plumbline_core::Error, operation: &'static Operation, inputs: &[Input<'_, R>]) -> Refusal {
     let plumbline_core::Error::ShapeMismatch { argument } = error else { return Refusal::Core(error) };
     let Some(spec) = operation.input(argument) else { return Refusal::Core(error) };
-    let Some((_, tensor)) = inputs.iter().find(|(name, _)| name == argument) else { return Refusal::Core(error) };
+    let Some(at_fault) = inputs.iter().find(|input| input.name == argument) else { return Refusal::Core(error) };
     let mut sizes: Vec<(String, usize)> = Vec::new();
     for earlier in operation.inputs.iter().take_while(|earlier| earlier.name != argument) {
-        let Some((_, given)) = inputs.iter().find(|(name, _)| name == earlier.name) else { continue };
+        let Some(given) = inputs.iter().find(|input| input.name == earlier.name) else { continue };
         for shape in earlier.shapes.iter().filter(|shape| shape.len() == given.shape.len()) {
-            for (name, size) in shape.iter().zip(&given.shape) {
+            for (name, size) in shape.iter().zip(given.shape) {
                 let relevant = spec.shapes.iter().any(|accepted| accepted.contains(name));
                 if relevant && !sizes.iter().any(|(known, _)| known == name) {
                     sizes.push(((*name).to_owned(), *size));
@@ -296,7 +332,7 @@ fn explain_shape(error: plumbline_core::Error, operation: &'static Operation, in
             }
         }
     }
-    Refusal::Shape { argument: argument.to_owned(), given: tensor.shape.clone(), accepted: spec.shapes, sizes }
+    Refusal::Shape { argument: argument.to_owned(), given: at_fault.shape.to_vec(), accepted: spec.shapes, sizes }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod process;
 mod step;
 mod sweep;
 mod test;
+mod wasm;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,8 @@ enum Command {
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
     /// compiler).
     Sweep(sweep::Arguments),
+    /// Build the npm package: the catalog as WebAssembly, with and without vector instructions, and its types.
+    Wasm(wasm::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
+        Command::Wasm(arguments) => wasm::run(&arguments),
     };
     match holds {
         Ok(true) => ExitCode::SUCCESS,

@@ -59,7 +59,17 @@ pub fn debian_source(command: &mut Command, libraries: &str) {
         .env_remove("RUSTFLAGS");
 }
 
+/// The linker that comes with the compiler in use, where it does: what Debian's compiler lacks.
+pub fn bundled_linker() -> Option<PathBuf> {
+    let host = output_of(program("rustc").arg("-vV"))?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: "))?;
+    Some(sysroot()?.join("lib/rustlib").join(host).join("bin/rust-lld")).filter(|linker| linker.exists())
+}
+
 fn installed(target: &str) -> bool {
-    let sysroot = output_of(program("rustc").args(["--print", "sysroot"])).map(PathBuf::from);
-    sysroot.is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target).join("lib").exists())
+    sysroot().is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target).join("lib").exists())
+}
+
+fn sysroot() -> Option<PathBuf> {
+    output_of(program("rustc").args(["--print", "sysroot"])).map(PathBuf::from)
 }

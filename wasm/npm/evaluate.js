@@ -1,0 +1,84 @@
+// From a request as plain data to a call of the module, and back.
+
+import { PlumblineError } from "./error.js";
+import { instance } from "./load.js";
+import { readArray } from "./array.js";
+
+let described;
+
+/** Everything about every operation: what `evaluate` accepts and returns, with formulas and sources. */
+export function catalog() {
+  described ??= JSON.parse(instance().catalog());
+  return described;
+}
+
+/** Evaluate an operation of the catalog; without `outputs`, all outputs that the inputs determine. */
+export function evaluate(operation, request = {}) {
+  const { dialect, dtype = "f64", params = {}, inputs = {}, outputs } = request;
+  if (dtype !== "f32" && dtype !== "f64") {
+    throw wrongKind("dtype", `"f32" or "f64"`);
+  }
+  const { Call, Refused } = instance();
+  let call;
+  try {
+    call = new Call(String(operation), dtype === "f32");
+    if (dialect !== undefined && dialect !== null) call.dialect(String(dialect));
+    for (const [name, value] of Object.entries(params)) {
+      if (value !== undefined) giveParameter(call, name, value);
+    }
+    for (const [name, value] of Object.entries(inputs)) {
+      if (value !== undefined) giveInput(call, name, value);
+    }
+    if (outputs !== undefined) {
+      if (!Array.isArray(outputs)) throw wrongKind("outputs", "a list of names");
+      call.wantNamed();
+      for (const name of outputs) call.want(String(name));
+    }
+    call.run();
+    const results = {};
+    for (let position = 0; position < call.outputs(); position++) {
+      const data = dtype === "f32" ? call.takeFloat32s(position) : call.takeFloat64s(position);
+      results[call.name(position)] = { shape: Array.from(call.shape(position)), data };
+    }
+    call.free();
+    return results;
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) {
+      // Only memory that cannot be had stops the module; the call is lost with it and not freed.
+      throw new PlumblineError("the arrays of this call do not fit into memory", { kind: "too_large" });
+    }
+    call?.free();
+    if (error instanceof Refused) {
+      const { message, fields } = readRefusal(error);
+      throw new PlumblineError(message, fields);
+    }
+    throw error;
+  }
+}
+
+function readRefusal(refused) {
+  const message = refused.message();
+  const fields = { kind: refused.kind(), argument: refused.argument(), index: refused.index() };
+  refused.free();
+  return { message, fields };
+}
+
+function giveParameter(call, name, value) {
+  if (value === null) call.off(name);
+  else if (typeof value === "number") call.number(name, value);
+  else if (typeof value === "boolean") call.flag(name, value);
+  else if (typeof value === "string") call.choice(name, value);
+  else throw wrongKind(name, "a number, true, false, a name or null");
+}
+
+function giveInput(call, name, value) {
+  const { shape, data } = readArray(name, value);
+  if (data instanceof Float32Array) call.float32s(name, shape, data);
+  else if (data instanceof Uint8Array) call.bytes(name, shape, data);
+  else if (data instanceof Uint32Array) call.indices(name, shape, data);
+  else call.float64s(name, shape, data);
+}
+
+function wrongKind(argument, expected) {
+  return new PlumblineError(`\`${argument}\` must be ${expected}`, { kind: "wrong_kind", argument });
+}

@@ -1,0 +1,22 @@
+//! `cargo xtask wasm`: the npm package.
+
+mod interface;
+mod module;
+mod package;
+
+use package::{FOLDER, build};
+
+/// Options of `cargo xtask wasm`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only these families' operations, separated by commas; by default all.
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    families: Vec<String>,
+}
+
+/// Build the package; true where that worked.
+pub fn run(arguments: &Arguments) -> Result<bool, String> {
+    build(&arguments.families)?;
+    println!("{FOLDER}");
+    Ok(true)
+}
