@@ -5,6 +5,7 @@ mod book;
 mod capi;
 mod coverage;
 mod export_fixtures;
+mod node;
 mod portable;
 mod process;
 mod step;

@@ -6,6 +6,7 @@ use crate::capi;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
 use crate::step::{Outcome, Step};
+use crate::wasm;
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -67,6 +68,7 @@ fn steps() -> Vec<Step> {
         steps.push(Step::new(format!("no_std build for {target}"), move || no_std_build(target)));
     }
     steps.extend(capi::steps());
+    steps.extend(wasm::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));

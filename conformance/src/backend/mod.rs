@@ -2,6 +2,7 @@
 
 mod c;
 mod core;
+mod wasm;
 
 use std::fmt;
 
@@ -9,6 +10,7 @@ use plumbline_core::num::Dtype;
 
 pub use self::c::C;
 pub use self::core::Core;
+pub use self::wasm::Wasm;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
 /// An implementation of the catalog.
@@ -54,5 +56,5 @@ impl fmt::Display for Failure {
 
 /// All backends of this program.
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(Core), Box::new(C::default())]
+    vec![Box::new(Core), Box::new(C::default()), Box::new(Wasm::simd128()), Box::new(Wasm::scalar())]
 }

@@ -1,9 +1,11 @@
 //! `cargo xtask wasm`: the npm package.
 
+mod check;
 mod interface;
 mod module;
 mod package;
 
+pub use check::steps;
 use package::{FOLDER, build};
 
 /// Options of `cargo xtask wasm`.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::portable::{self, Toolchain};
 use crate::process::{cargo, root, succeeds};
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// The target.
+pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// The two builds: with and without vector instructions. Their bits are the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
