@@ -7,6 +7,7 @@
 //! comes from the catalog.
 
 pub mod backend;
+pub mod batch_file;
 pub mod compare;
 pub mod fixture;
 pub mod protocol;

@@ -202,6 +202,11 @@ impl Edit {
         }
     }
 
+    /// Whether it is for masks.
+    pub(crate) fn is_of_masks(self) -> bool {
+        matches!(self, Edit::KeepsAll | Edit::DropsLast | Edit::DropsFirst | Edit::KeepsOneMore)
+    }
+
     /// The edited inputs; `None` where the edit has no meaning for them.
     pub fn apply(self, case: &Case, name: &str) -> Option<Vec<(&'static str, Tensor)>> {
         let mut inputs = case.inputs.clone();

@@ -13,6 +13,7 @@ mod factor;
 mod finding;
 mod judge;
 mod meaning;
+pub mod one_shot;
 mod scaled;
 mod search;
 mod space;

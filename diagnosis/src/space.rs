@@ -60,7 +60,13 @@ impl Point<'_> {
 
     /// Whether a change acts on a trainable input, so that the operation's own gradient is not the point's.
     fn needs_total_derivative(&self, trainables: &[Trainable]) -> bool {
-        let trains = |name: &str| trainables.iter().any(|trainable| trainable.input == name);
+        let inputs: Vec<&str> = trainables.iter().map(|trainable| trainable.input).collect();
+        self.needs_differences(&inputs)
+    }
+
+    /// The same for the gradients by these inputs.
+    pub(crate) fn needs_differences(&self, trainables: &[&str]) -> bool {
+        let trains = |name: &str| trainables.contains(&name);
         self.changes.iter().any(|change| match change {
             Change::Unstopped => true,
             Change::ExchangeInputs(first, second) | Change::Reflect(first, second) => trains(first) || trains(second),
@@ -146,7 +152,7 @@ impl Point<'_> {
         Ok(numbers)
     }
 
-    fn parameters(&self, case: &Case) -> Result<(&'static Operation, Vec<Value>), Error> {
+    pub(crate) fn parameters(&self, case: &Case) -> Result<(&'static Operation, Vec<Value>), Error> {
         let mut meaning = self.meaning.clone();
         for change in &self.changes {
             if let Change::Dialect(name) = change {

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod check;
+mod diagnose;
 mod eval;
 mod explain;
 mod list;
@@ -25,6 +26,8 @@ pub enum Command {
     Verify(verify::Arguments),
     /// Check an implementation, run as a program, and say what it computes.
     Check(check::Arguments),
+    /// Say from a batch and the loss that was printed for it what was computed; nothing is run.
+    Diagnose(diagnose::Arguments),
 }
 
 impl Command {
@@ -36,6 +39,7 @@ impl Command {
             Command::Eval(arguments) => eval::run(arguments),
             Command::Verify(arguments) => verify::run(arguments),
             Command::Check(arguments) => check::run(arguments),
+            Command::Diagnose(arguments) => diagnose::run(arguments),
         };
         result.unwrap_or_else(|trouble| {
             anstream::eprintln!("plumbline: {}", trouble.0);

@@ -1,11 +1,14 @@
-//! The result of `plumbline check`, for people and for programs.
+//! The results of `plumbline check` and `plumbline diagnose`, for people and for programs.
 
 mod json;
+mod one_shot;
+mod style;
 mod text;
 
 use plumbline_diagnosis::{Diagnosis, Verdict};
 
 pub use json::as_json;
+pub use one_shot::{answer_as_json, answer_as_text};
 pub use text::as_text;
 
 /// The result on one operation.

@@ -2,15 +2,9 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
-
+use super::style::{BAD, GOOD, HEAD, UNSURE};
 use super::{Report, words};
 use plumbline_diagnosis::{Diagnosis, Verdict};
-
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const UNSURE: Style = AnsiColor::Yellow.on_default();
-const HEAD: Style = Style::new().bold();
 
 /// The report; styles are stripped by the writer where the output is no terminal.
 pub fn as_text(report: &Report) -> String {
