@@ -116,10 +116,10 @@ fn row_major(values: &[f64], shape: &[usize]) -> Vec<f64> {
 pub(super) fn half_to_f64(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
     let size = match exponent {
-        0 => fraction * 2f64.powi(-24),
+        0 => fraction / 16_777_216.0,
         31 if fraction == 0.0 => f64::INFINITY,
         31 => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+        _ => (1.0 + fraction / 1024.0) * f64::from_bits(((exponent - 15 + 1023) as u64) << 52),
     };
     if bits >> 15 == 1 { -size } else { size }
 }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn half_precision() {
         for (bits, number) in
-            [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333251953125), (1, 2f64.powi(-24)), (0x7bff, 65504.0)]
+            [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333251953125), (1, 1.0 / 16_777_216.0), (0x7bff, 65504.0)]
         {
             assert_eq!(half_to_f64(bits), number);
         }

@@ -121,7 +121,7 @@ fn written(text: &str, value: f64) -> Written {
     let after_point = mantissa.split_once('.').map_or(0, |(_, rest)| rest.len());
     let figures: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let digits = figures.trim_start_matches('0').len().max(1);
-    let unit = 10f64.powi(exponent.saturating_sub(after_point as i32));
+    let unit = format!("1e{}", exponent.saturating_sub(after_point as i32)).parse().unwrap_or(f64::MIN_POSITIVE);
     if digits > SINGLE_DIGITS && is_single(value) {
         Written::Single
     } else if digits > 15 || !value.is_finite() {
