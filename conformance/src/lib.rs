@@ -8,6 +8,7 @@
 
 pub mod backend;
 pub mod batch_file;
+pub mod bits;
 pub mod compare;
 pub mod fixture;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
 mod bench;
+mod bits;
 mod book;
 mod capi;
 mod coverage;

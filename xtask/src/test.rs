@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::bits;
 use crate::capi;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
@@ -69,6 +70,7 @@ fn steps() -> Vec<Step> {
     }
     steps.extend(capi::steps());
     steps.extend(wasm::steps());
+    steps.extend(bits::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));

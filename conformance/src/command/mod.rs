@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod bits;
 mod check;
 mod diagnose;
 mod eval;
@@ -24,6 +25,8 @@ pub enum Command {
     Eval(eval::Arguments),
     /// Run all golden values through a backend and compare.
     Verify(verify::Arguments),
+    /// Hash the results of every operation and compare with the committed table.
+    Bits(bits::Arguments),
     /// Check an implementation, run as a program, and say what it computes.
     Check(check::Arguments),
     /// Say from a batch and the loss that was printed for it what was computed; nothing is run.
@@ -38,6 +41,7 @@ impl Command {
             Command::Explain(arguments) => explain::run(arguments),
             Command::Eval(arguments) => eval::run(arguments),
             Command::Verify(arguments) => verify::run(arguments),
+            Command::Bits(arguments) => bits::run(arguments),
             Command::Check(arguments) => check::run(arguments),
             Command::Diagnose(arguments) => diagnose::run(arguments),
         };

@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
         }));
     }
     if let Some(path) = &arguments.junit {
-        replace(path, &junit(&report).map_err(Trouble::new)?)?;
+        replace(path, junit(&report).map_err(Trouble::new)?.as_bytes())?;
     }
     if arguments.json {
         emit_json(&report.json())?;
@@ -100,14 +100,14 @@ fn progress_bar(total: usize) -> ProgressBar {
 }
 
 /// Write a file as a whole: either the new content stands there, or what stood there before.
-fn replace(path: &Path, text: &str) -> Result<(), Trouble> {
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     let told = |error: &dyn std::fmt::Display| Trouble(format!("{} cannot be written: {error}", path.display()));
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| told(&error))?;
-    file.write_all(text.as_bytes()).map_err(|error| told(&error))?;
+    file.write_all(content).map_err(|error| told(&error))?;
     file.persist(path).map_err(|error| told(&error.error))?;
     Ok(())
 }
