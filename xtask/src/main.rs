@@ -9,6 +9,7 @@ mod export_fixtures;
 mod node;
 mod portable;
 mod process;
+mod site;
 mod step;
 mod sweep;
 mod test;
@@ -45,6 +46,10 @@ enum Command {
     Sweep(sweep::Arguments),
     /// Build the npm package: the catalog as WebAssembly, with and without vector instructions, and its types.
     Wasm(wasm::Arguments),
+    /// Build the calculator: a static page in target/site.
+    Site(site::Arguments),
+    /// Show the calculator on this machine.
+    Serve(site::ServeArguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Wasm(arguments) => wasm::run(&arguments),
+        Command::Site(arguments) => site::run(&arguments),
+        Command::Serve(arguments) => site::serve(&arguments),
     };
     match holds {
         Ok(true) => ExitCode::SUCCESS,

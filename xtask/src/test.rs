@@ -6,6 +6,7 @@ use crate::bits;
 use crate::capi;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
+use crate::site;
 use crate::step::{Outcome, Step};
 use crate::wasm;
 
@@ -71,6 +72,7 @@ fn steps() -> Vec<Step> {
     steps.extend(capi::steps());
     steps.extend(wasm::steps());
     steps.extend(bits::steps());
+    steps.extend(site::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));

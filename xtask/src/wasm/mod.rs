@@ -6,7 +6,9 @@ mod module;
 mod package;
 
 pub use check::steps;
-use package::{FOLDER, build};
+pub use module::TARGET;
+use package::FOLDER;
+pub use package::build;
 
 /// Options of `cargo xtask wasm`.
 #[derive(clap::Args)]

@@ -1,0 +1,73 @@
+// One evaluation through the package: the only place that calls it.
+
+import { catalog, evaluate as compute, init } from 'plumbline-rl';
+import { setCatalog } from '../catalog/catalog';
+import type { Operation, Setting } from '../catalog/types';
+import type { Tensor } from './tensor';
+
+export type Dtype = 'f32' | 'f64';
+
+export interface Request {
+  operation: Operation;
+  dialect: string | null;
+  dtype: Dtype;
+  params: Record<string, Setting>;
+  inputs: Record<string, Tensor>;
+  /** Only these outputs; without it all that the inputs determine. */
+  outputs?: string[];
+}
+
+export type Outputs = Record<string, Tensor>;
+
+/** What was refused, with the argument and the flat index where there are such. */
+export interface Refusal {
+  message: string;
+  argument: string | null;
+  index: number | null;
+}
+
+export type Result = { outputs: Outputs; refusal: null } | { outputs: null; refusal: Refusal };
+
+/** Start the package and read its catalog. */
+export async function start(): Promise<void> {
+  await init();
+  setCatalog(catalog() as unknown as Operation[]);
+}
+
+/** How long the last evaluation of an operation took (ms): what asks for many of them looks here first. */
+const costs = new Map<string, number>();
+
+export function costOf(operation: Operation): number {
+  return costs.get(operation.id) ?? 0;
+}
+
+export function evaluate(request: Request): Result {
+  const begin = performance.now();
+  try {
+    const outputs = compute(request.operation.id, {
+      ...(request.dialect === null ? {} : { dialect: request.dialect }),
+      dtype: request.dtype,
+      params: request.params,
+      inputs: request.inputs,
+      ...(request.outputs ? { outputs: request.outputs } : {}),
+    }) as unknown as Record<string, { shape: ArrayLike<number>; data: ArrayLike<number> }>;
+    const read: Outputs = {};
+    for (const [name, output] of Object.entries(outputs)) {
+      read[name] = { shape: Array.from(output.shape), data: Float64Array.from(output.data) };
+    }
+    return { outputs: read, refusal: null };
+  } catch (error) {
+    return { outputs: null, refusal: refusalOf(error) };
+  } finally {
+    costs.set(request.operation.id, performance.now() - begin);
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  const fields = error as { message?: string; argument?: string | null; index?: number | null };
+  return {
+    message: fields.message ?? String(error),
+    argument: fields.argument ?? null,
+    index: fields.index ?? null,
+  };
+}
