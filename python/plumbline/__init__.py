@@ -1,1 +1,5 @@
-"""Plumbline for Python: the adapter through which `plumbline check` talks to your own loss functions."""
+"""Check reinforcement-learning losses against Plumbline's reference: `assert_conforms` in a test, `plumbline.adapter` elsewhere."""
+
+from plumbline.conforms import Report, assert_conforms, check
+
+__all__ = ["Report", "assert_conforms", "check"]

@@ -52,35 +52,49 @@ def implements(operation, dialect=None, settings=None, inputs_as=None, mask_as="
         not put there (the report says so).
     precision: "f32" where the function computes in single precision inside although it takes and gives doubles.
     """
-    if inputs_as not in (None, "torch", "numpy", "list"):
-        raise ValueError(f'inputs_as is "torch", "numpy" or "list", not {inputs_as!r}')
-    if mask_as not in ("number", "bool"):
-        raise ValueError(f'mask_as is "number" or "bool", not {mask_as!r}')
-    if precision not in (None, "f64", "f32"):
-        raise ValueError(f'precision is "f64" or "f32", not {precision!r}')
 
     def register(function):
         _registered.append(
-            _Implementation(operation, function, dialect, settings or {}, inputs_as, mask_as, finite_padding, precision)
+            Implementation(operation, function, dialect, settings, inputs_as, mask_as, finite_padding, precision)
         )
         return function
 
     return register
 
 
-class _Implementation:
-    """A user's function and what it declared."""
+class Implementation:
+    """A user's function and what it declared; `implements` describes the arguments."""
 
-    def __init__(self, operation, function, dialect, settings, inputs_as, mask_as, finite_padding, precision):
+    def __init__(
+        self,
+        operation,
+        function,
+        dialect=None,
+        settings=None,
+        inputs_as=None,
+        mask_as="number",
+        finite_padding=False,
+        precision=None,
+    ):
+        if inputs_as not in (None, "torch", "numpy", "list"):
+            raise ValueError(f'inputs_as is "torch", "numpy" or "list", not {inputs_as!r}')
+        if mask_as not in ("number", "bool"):
+            raise ValueError(f'mask_as is "number" or "bool", not {mask_as!r}')
+        if precision not in (None, "f64", "f32"):
+            raise ValueError(f'precision is "f64" or "f32", not {precision!r}')
         self.operation = operation
         self.function = function
         self.dialect = dialect
-        self.settings = settings
+        self.settings = settings or {}
         self.inputs_as = inputs_as
         self.mask_as = mask_as
         self.finite_padding = finite_padding
         self.precision = precision
         parameters = inspect.signature(function).parameters.values()
+        nameless = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
+        unnamed = [str(parameter) for parameter in parameters if parameter.kind in nameless]
+        if unnamed:
+            raise ValueError(f"arguments go by name: {', '.join(unnamed)} cannot be given")
         self.takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self.takes = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
 
@@ -115,28 +129,31 @@ def serve(name, version="0", dtype="f64", gradients=True):
             raise ValueError(f"{implementation.operation} is implemented twice")
         implementations[implementation.operation] = implementation
 
-    def answer(message):
-        answers.write(json.dumps(message, allow_nan=False, separators=(",", ":")) + "\n")
+    start = {
+        "name": name,
+        "version": version,
+        "dtype": dtype,
+        "gradients": gradients,
+        "operations": [implementation.declaration() for implementation in implementations.values()],
+    }
+    for line in sys.stdin:
+        message = answer(json.loads(line), start, implementations)
+        if message is None:
+            return
+        answers.write(message + "\n")
         answers.flush()
 
-    for line in sys.stdin:
-        request = json.loads(line)
-        command = request.get("cmd")
-        if command == "start":
-            answer(
-                {
-                    "ok": request.get("version") == PROTOCOL_VERSION,
-                    "name": name,
-                    "version": version,
-                    "dtype": dtype,
-                    "gradients": gradients,
-                    "operations": [implementation.declaration() for implementation in implementations.values()],
-                }
-            )
-        elif command == "run":
-            answer(_run(implementations.get(request["operation"]), request))
-        elif command == "stop":
-            return
+
+def answer(request, start, implementations):
+    """The line that answers a request of the protocol; None to the end of the conversation."""
+    command = request.get("cmd")
+    if command == "start":
+        message = {"ok": request.get("version") == PROTOCOL_VERSION, **start}
+    elif command == "run":
+        message = _run(implementations.get(request["operation"]), request)
+    else:
+        return None
+    return json.dumps(message, allow_nan=False, separators=(",", ":"))
 
 
 def _run(implementation, request):

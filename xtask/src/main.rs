@@ -9,6 +9,7 @@ mod export_fixtures;
 mod node;
 mod portable;
 mod process;
+mod python;
 mod site;
 mod step;
 mod sweep;
@@ -41,6 +42,8 @@ enum Command {
     Capi(capi::Arguments),
     /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
     Bench(bench::Arguments),
+    /// Build the Python wheel, with the program inside, into target/wheels.
+    Wheel(python::Arguments),
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
     /// compiler).
     Sweep(sweep::Arguments),
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Book(arguments) => book::run(&arguments),
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Wheel(arguments) => python::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Wasm(arguments) => wasm::run(&arguments),
         Command::Site(arguments) => site::run(&arguments),

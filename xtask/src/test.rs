@@ -6,6 +6,7 @@ use crate::bits;
 use crate::capi;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
+use crate::python;
 use crate::site;
 use crate::step::{Outcome, Step};
 use crate::wasm;
@@ -76,6 +77,7 @@ fn steps() -> Vec<Step> {
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));
+    steps.extend(python::steps());
     steps
 }
 

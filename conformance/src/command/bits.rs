@@ -12,8 +12,8 @@ use plumbline_conformance::bits::{self, Difference, Group, Outcome, Row, Set, Ta
 use plumbline_conformance::fixture;
 use serde_json::json;
 
-use super::verify::{backend_named, replace};
-use super::{Ending, Trouble, emit, emit_json};
+use super::verify::backend_named;
+use super::{Ending, Trouble, emit, emit_json, replace};
 
 /// The arguments of `plumbline bits`.
 #[derive(Debug, Args)]

@@ -1,19 +1,24 @@
 //! `plumbline check`: an implementation, run as a program, against the core.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use plumbline_conformance::protocol::{Answer, Declared, Request, Start, Subject};
-use plumbline_conformance::report::{Checked, Report, as_json, as_text, shell_quoted};
+use plumbline_conformance::report::{
+    Checked, Curve, CurvePoint, Report, Sweep, as_html, as_json, as_junit, as_text, read_known, shell_quoted, sweeps,
+};
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Operation, ParamKind, Value};
 use plumbline_diagnosis::vectors::{Case, Purpose, Taken, cases_for, retain};
-use plumbline_diagnosis::{Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape};
+use plumbline_diagnosis::{
+    Diagnosis, Meaning, Observation, Observed, Tolerance, Verdict, diagnose, output_shape, outputs,
+};
 use plumbline_evaluate::nearest::nearest;
 use plumbline_evaluate::operation_named;
 
-use super::{Ending, Trouble, emit, emit_json};
+use super::{Ending, Trouble, emit, emit_json, replace};
 
 /// After so many breaks in one operation its other cases are not tried.
 const MOST_BREAKS: usize = 3;
@@ -41,6 +46,16 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Also write the result as JUnit XML to this file.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Also write the result as one self-contained HTML page, with plots, to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Known deviations: {"known": [{"operation": ID, "cause": CAUSE, "reason": WHY}]}. They fail nothing; one that no longer
+    /// occurs does.
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
     /// The program that speaks the protocol (docs/src/protocol.md), with its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -60,6 +75,14 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
     for id in &arguments.operations {
         operation_named(id).map_err(Trouble::new)?;
     }
+    let known = match &arguments.known {
+        None => Vec::new(),
+        Some(path) => {
+            let told = |error: &dyn std::fmt::Display| Trouble(format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| told(&error))?;
+            read_known(&text).map_err(|error| told(&error))?
+        }
+    };
     let start = match runner.start()? {
         Ok(start) => start,
         Err(words) => {
@@ -75,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
         seed: arguments.seed,
         command: shell_quoted(&arguments.command),
         operations: Vec::new(),
+        stale: Vec::new(),
     };
     for declared in declared {
         let checked = check(arguments, &mut runner, &start, declared)?;
@@ -82,6 +106,17 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Trouble> {
     }
     if let Some(subject) = runner.subject.take() {
         subject.stop();
+    }
+    report.apply_known(&known, arguments.operations.is_empty());
+    if arguments.case.is_some() {
+        // One case does not show everything that is listed.
+        report.stale.clear();
+    }
+    if let Some(path) = &arguments.junit {
+        replace(path, as_junit(&report).map_err(Trouble::new)?.as_bytes())?;
+    }
+    if let Some(path) = &arguments.html {
+        replace(path, as_html(&report).as_bytes())?;
     }
     if arguments.json {
         emit_json(&as_json(&report))?;
@@ -152,6 +187,14 @@ fn check(
         breaks += usize::from(matches!(observed, Observed::Broken(_)));
         seen.push(Observation { case, observed });
     }
+    let mut curves = Vec::new();
+    if arguments.html.is_some() && breaks == 0 {
+        progress.set_message("curves");
+        let cases: Vec<Case> = seen.iter().map(|seen| seen.case.clone()).collect();
+        for sweep in sweeps(&meaning, &cases) {
+            curves.push(runner.curve(&meaning, start, &sweep)?);
+        }
+    }
     progress.set_message("diagnosis");
     let tolerance = match declared.precision.unwrap_or(start.dtype) {
         Dtype::F32 => Tolerance::SINGLE,
@@ -166,7 +209,9 @@ fn check(
         id: declared.id.clone(),
         dialect: meaning.dialect.map(str::to_owned),
         finite_padding: declared.finite_padding,
+        known: vec![None; diagnosis.findings.len()],
         diagnosis,
+        curves,
     })
 }
 
@@ -257,5 +302,31 @@ impl Runner<'_> {
                 Observed::Broken(broke.0)
             }
         })
+    }
+
+    /// Both sides along a sweep; what the implementation does not give is NaN.
+    fn curve(&mut self, meaning: &Meaning, start: &Start, sweep: &Sweep) -> Result<Curve, Trouble> {
+        let value = meaning.operation.outputs.first().map(|output| output.name).unwrap_or_default();
+        let names = [value, sweep.gradient];
+        let mut points = Vec::new();
+        for (place, case) in sweep.places.iter().zip(&sweep.cases) {
+            // A value with one number for each slot is drawn at the slot that is moved.
+            let at = |numbers: &[f64]| {
+                let slot = if numbers.len() == 1 { 0 } else { sweep.slot };
+                numbers.get(slot).copied().unwrap_or(f64::NAN)
+            };
+            let right = meaning
+                .parameters(case)
+                .and_then(|params| outputs(meaning.operation, &params, &case.inputs, &names))
+                .map_or([f64::NAN; 2], |all| [at(&all[0]), at(&all[1])]);
+            let given = match self.observe(meaning, start, case)? {
+                Observed::Outputs(given) => names.map(|name| {
+                    given.iter().find(|(other, _)| other == name).map_or(f64::NAN, |(_, tensor)| at(&tensor.values))
+                }),
+                _ => [f64::NAN; 2],
+            };
+            points.push(CurvePoint { place: *place, right, given });
+        }
+        Ok(Curve { title: sweep.title.clone(), axis: sweep.axis(), value, gradient: sweep.gradient, points })
     }
 }

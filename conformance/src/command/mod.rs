@@ -10,6 +10,7 @@ mod verify;
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -102,4 +103,17 @@ pub fn emit(text: &str) -> Result<(), Trouble> {
 pub fn emit_json(value: &serde_json::Value) -> Result<(), Trouble> {
     let text = serde_json::to_string(value).map_err(Trouble::new)?;
     emit(&(text + "\n"))
+}
+
+/// Write a file as a whole: either the new content stands there, or what stood there before.
+fn replace(path: &Path, content: &[u8]) -> Result<(), Trouble> {
+    let told = |error: &dyn std::fmt::Display| Trouble(format!("{} cannot be written: {error}", path.display()));
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| told(&error))?;
+    file.write_all(content).map_err(|error| told(&error))?;
+    file.persist(path).map_err(|error| told(&error.error))?;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `plumbline verify`: all golden values through a backend.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +10,7 @@ use plumbline_conformance::fixture;
 use plumbline_conformance::verify::{findings_text, junit, table, verify};
 use plumbline_evaluate::nearest::nearest;
 
-use super::{Ending, Trouble, emit, emit_json};
+use super::{Ending, Trouble, emit, emit_json, replace};
 
 /// The arguments of `plumbline verify`.
 #[derive(Debug, Args)]
@@ -97,17 +97,4 @@ fn progress_bar(total: usize) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// Write a file as a whole: either the new content stands there, or what stood there before.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Trouble> {
-    let told = |error: &dyn std::fmt::Display| Trouble(format!("{} cannot be written: {error}", path.display()));
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| told(&error))?;
-    file.write_all(content).map_err(|error| told(&error))?;
-    file.persist(path).map_err(|error| told(&error.error))?;
-    Ok(())
 }

@@ -10,12 +10,18 @@ use plumbline_evaluate::tensor::to_json;
 /// The object that `plumbline check --json` prints.
 pub fn as_json(report: &Report) -> Value {
     let operations: Vec<Value> = report.operations.iter().map(|checked| operation(report, checked)).collect();
+    let stale: Vec<Value> = report
+        .stale
+        .iter()
+        .map(|known| json!({"operation": known.operation, "cause": known.cause, "reason": known.reason}))
+        .collect();
     json!({
         "schema": "plumbline-check-1",
         "subject": {"name": report.name, "version": report.version, "dtype": report.dtype},
         "seed": report.seed,
         "conforms": report.conforms(),
         "operations": operations,
+        "stale_known": stale,
     })
 }
 
@@ -42,7 +48,8 @@ fn operation(report: &Report, checked: &Checked) -> Value {
     let findings: Vec<Value> = diagnosis
         .findings
         .iter()
-        .map(|finding| {
+        .zip(&checked.known)
+        .map(|(finding, known)| {
             let explanations: Vec<Value> = finding
                 .explanations
                 .iter()
@@ -54,6 +61,7 @@ fn operation(report: &Report, checked: &Checked) -> Value {
                 "case": finding.case,
                 "explanations": explanations,
                 "reproduce": report.reproduce(checked, &finding.case),
+                "known": known,
             })
         })
         .collect();

@@ -1,13 +1,21 @@
 //! The results of `plumbline check` and `plumbline diagnose`, for people and for programs.
 
+mod curve;
+mod html;
 mod json;
+mod junit;
+mod known;
 mod one_shot;
 mod style;
 mod text;
 
 use plumbline_diagnosis::{Diagnosis, Verdict};
 
+pub use curve::{Curve, CurvePoint, Sweep, sweeps};
+pub use html::as_html;
 pub use json::as_json;
+pub use junit::as_junit;
+pub use known::{Known, read_known};
 pub use one_shot::{answer_as_json, answer_as_text};
 pub use text::as_text;
 
@@ -22,6 +30,22 @@ pub struct Checked {
     pub finite_padding: bool,
     /// What was found.
     pub diagnosis: Diagnosis,
+    /// For each finding, why it is accepted where it is.
+    pub known: Vec<Option<String>>,
+    /// Value and gradient against a log-probability, where they were asked for.
+    pub curves: Vec<Curve>,
+}
+
+impl Checked {
+    /// Whether something is wrong and all of it is known.
+    pub fn is_known(&self) -> bool {
+        !self.known.is_empty() && self.known.iter().all(Option::is_some)
+    }
+
+    /// Whether every number is right or known to be wrong.
+    pub fn holds(&self) -> bool {
+        self.is_known() || matches!(self.diagnosis.verdict, Verdict::Conforms | Verdict::ConformsToDialect(_))
+    }
 }
 
 /// The result of a check.
@@ -39,19 +63,20 @@ pub struct Report {
     pub command: String,
     /// The operations, in the order of the declaration.
     pub operations: Vec<Checked>,
+    /// Known deviations that no longer occur.
+    pub stale: Vec<Known>,
 }
 
 impl Report {
-    /// Whether some operation broke.
+    /// Whether some operation broke, and not in a way that is known.
     pub fn is_broken(&self) -> bool {
-        self.operations.iter().any(|checked| checked.diagnosis.verdict == Verdict::Broken)
+        self.operations.iter().any(|checked| checked.diagnosis.verdict == Verdict::Broken && !checked.is_known())
     }
 
-    /// Whether every operation conforms (to what was declared, or to a dialect).
+    /// Whether every operation conforms (to what was declared, or to a dialect) or deviates as is known, and every known
+    /// deviation is still there.
     pub fn conforms(&self) -> bool {
-        self.operations
-            .iter()
-            .all(|checked| matches!(checked.diagnosis.verdict, Verdict::Conforms | Verdict::ConformsToDialect(_)))
+        self.stale.is_empty() && self.operations.iter().all(Checked::holds)
     }
 
     /// The command that repeats one case.

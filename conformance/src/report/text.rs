@@ -24,7 +24,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
             [
                 checked.id.clone(),
                 checked.dialect.clone().unwrap_or_else(|| "-".into()),
-                words(&checked.diagnosis.verdict),
+                words(&checked.diagnosis.verdict) + if checked.is_known() { " (known)" } else { "" },
                 checked.diagnosis.compared.to_string(),
                 cause(&checked.diagnosis),
             ]
@@ -41,6 +41,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     for (row, checked) in rows.iter().zip(&report.operations) {
         let style = match checked.diagnosis.verdict {
             Verdict::Conforms | Verdict::ConformsToDialect(_) => GOOD,
+            _ if checked.is_known() => UNSURE,
             Verdict::NotCompared => UNSURE,
             _ => BAD,
         };
@@ -48,10 +49,13 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(text, "{}", line.trim_end())?;
     }
     for checked in &report.operations {
-        for finding in &checked.diagnosis.findings {
+        for (finding, known) in checked.diagnosis.findings.iter().zip(&checked.known) {
             writeln!(text)?;
             writeln!(text, "{HEAD}{} — {}{HEAD:#}", checked.id, finding.kind.name())?;
             writeln!(text, "{}", finding.text)?;
+            if let Some(reason) = known {
+                writeln!(text, "{UNSURE}Known{UNSURE:#}: {reason}")?;
+            }
             if !finding.case.is_empty() {
                 writeln!(text, "Reproduce: {}", report.reproduce(checked, &finding.case))?;
             }
@@ -77,6 +81,14 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
             )?;
         }
     }
+    for stale in &report.stale {
+        writeln!(text)?;
+        writeln!(
+            text,
+            "{BAD}{}{BAD:#}: `{}` is listed as a known deviation and no longer occurs; take it off the list.",
+            stale.operation, stale.cause
+        )?;
+    }
     let relying: Vec<&str> =
         report.operations.iter().filter(|checked| checked.finite_padding).map(|checked| checked.id.as_str()).collect();
     if !relying.is_empty() {
@@ -96,7 +108,7 @@ fn has_gradient(id: &str) -> bool {
 }
 
 /// The causes in a few words.
-fn cause(diagnosis: &Diagnosis) -> String {
+pub(super) fn cause(diagnosis: &Diagnosis) -> String {
     let mut causes: Vec<String> = Vec::new();
     for finding in &diagnosis.findings {
         let cause = match finding.explanations.first() {
