@@ -11,6 +11,6 @@ pub mod tensor;
 pub use convert::{Converted, is_real};
 pub use refusal::Refusal;
 pub use request::{
-    Filled, Outputs, Param, Request, Wanted, evaluate, evaluate_arrays, input_named, operation_named, resolved_params,
-    shape_of,
+    Evaluator, Filled, Invocation, Outputs, Param, Request, Wanted, evaluate, evaluate_arrays, evaluate_by,
+    input_named, operation_named, resolved_params, shape_of,
 };

@@ -110,15 +110,56 @@ pub fn operation_named(id: &str) -> Result<&'static Operation, Refusal> {
         .ok_or_else(|| unknown("operation", id, catalog::operations().map(|operation| operation.id), false))
 }
 
-/// Evaluate with core.
-pub fn evaluate(request: &Request<'_>) -> Result<Outputs, Refusal> {
-    match request.dtype {
-        Dtype::F32 => evaluate_as::<f32>(request),
-        Dtype::F64 => evaluate_as::<f64>(request),
+/// A checked request in the form that core takes, with the buffers to fill.
+#[derive(Debug)]
+pub struct Invocation<'a, 'b, R> {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// The dialect.
+    pub dialect: Option<&'a str>,
+    /// Parameters that override it.
+    pub given: &'a [Given<'a>],
+    /// Inputs.
+    pub inputs: &'a [Input<'a, R>],
+    /// Outputs, those that the operation works in among them.
+    pub outputs: &'a mut [Output<'b, R>],
+}
+
+impl<R: Evaluable> Invocation<'_, '_, R> {
+    /// By core.
+    pub fn by_core(self) -> Result<(), plumbline_core::Error> {
+        plumbline_core::spec::evaluate(self.operation, self.dialect, self.given, self.inputs, self.outputs)
     }
 }
 
-fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> {
+/// What computes an [`Invocation`].
+pub trait Evaluator {
+    /// In single precision.
+    fn single(&self, invocation: Invocation<'_, '_, f32>) -> Result<(), plumbline_core::Error>;
+    /// In double precision.
+    fn double(&self, invocation: Invocation<'_, '_, f64>) -> Result<(), plumbline_core::Error>;
+}
+
+/// Evaluate with core.
+pub fn evaluate(request: &Request<'_>) -> Result<Outputs, Refusal> {
+    match request.dtype {
+        Dtype::F32 => evaluate_as::<f32>(request, |invocation| invocation.by_core()),
+        Dtype::F64 => evaluate_as::<f64>(request, |invocation| invocation.by_core()),
+    }
+}
+
+/// Evaluate with something else that takes what core takes.
+pub fn evaluate_by(evaluator: &impl Evaluator, request: &Request<'_>) -> Result<Outputs, Refusal> {
+    match request.dtype {
+        Dtype::F32 => evaluate_as::<f32>(request, |invocation| evaluator.single(invocation)),
+        Dtype::F64 => evaluate_as::<f64>(request, |invocation| evaluator.double(invocation)),
+    }
+}
+
+fn evaluate_as<R: Evaluable>(
+    request: &Request<'_>,
+    by: impl FnOnce(Invocation<'_, '_, R>) -> Result<(), plumbline_core::Error>,
+) -> Result<Outputs, Refusal> {
     let operation = operation_named(request.operation)?;
     let mut converted = Vec::with_capacity(request.inputs.len());
     for (name, tensor) in request.inputs {
@@ -130,7 +171,7 @@ fn evaluate_as<R: Evaluable>(request: &Request<'_>) -> Result<Outputs, Refusal> 
         .zip(&converted)
         .map(|((name, tensor), converted)| Input { name, shape: &tensor.shape, data: converted.data() })
         .collect();
-    let filled = evaluate_arrays(operation, request.dialect, request.params, &inputs, request.outputs)?;
+    let filled = arrays_by(operation, request.dialect, request.params, &inputs, request.outputs, by)?;
     Ok(filled
         .into_iter()
         .map(|filled| {
@@ -159,6 +200,17 @@ pub fn evaluate_arrays<R: Evaluable>(
     params: &[(String, Param)],
     inputs: &[Input<'_, R>],
     outputs: Wanted<'_>,
+) -> Result<Vec<Filled<R>>, Refusal> {
+    arrays_by(operation, dialect, params, inputs, outputs, |invocation| invocation.by_core())
+}
+
+fn arrays_by<R: Evaluable>(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    params: &[(String, Param)],
+    inputs: &[Input<'_, R>],
+    outputs: Wanted<'_>,
+    by: impl FnOnce(Invocation<'_, '_, R>) -> Result<(), plumbline_core::Error>,
 ) -> Result<Vec<Filled<R>>, Refusal> {
     let given = given_params(operation, dialect, params)?;
     for (position, input) in inputs.iter().enumerate() {
@@ -197,7 +249,7 @@ pub fn evaluate_arrays<R: Evaluable>(
     }
     let mut buffers: Vec<Output<'_, R>> =
         filled.iter_mut().map(|filled| Output { name: filled.spec.name, data: &mut filled.values }).collect();
-    plumbline_core::spec::evaluate(operation, dialect, &given, inputs, &mut buffers)
+    by(Invocation { operation, dialect, given: &given, inputs, outputs: &mut buffers })
         .map_err(|error| explain_shape(error, operation, inputs))?;
     drop(buffers);
     filled.truncate(asked);

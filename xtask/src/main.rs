@@ -6,6 +6,7 @@ mod book;
 mod capi;
 mod coverage;
 mod export_fixtures;
+mod gpu;
 mod node;
 mod portable;
 mod process;
@@ -40,6 +41,8 @@ enum Command {
     Book(book::Arguments),
     /// Write the C header, or install the C library.
     Capi(capi::Arguments),
+    /// Compile the kernels for graphics processors.
+    Gpu(gpu::Arguments),
     /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
     Bench(bench::Arguments),
     /// Build the Python wheel, with the program inside, into target/wheels.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Capi(arguments) => capi::run(&arguments),
+        Command::Gpu(arguments) => gpu::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Wheel(arguments) => python::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),

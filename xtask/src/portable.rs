@@ -13,7 +13,8 @@ use crate::step::debian_packages;
 /// A target without an operating system: a microcontroller with hardware floats, one without any, and WebAssembly.
 pub const TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf", "wasm32-unknown-unknown"];
 
-const DEBIAN_COMPILER: &str = "/usr/bin/rustc";
+/// Debian's compiler.
+pub const DEBIAN_COMPILER: &str = "/usr/bin/rustc";
 const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
 const DEBIAN_PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
@@ -32,10 +33,19 @@ pub fn toolchain(target: &str) -> Toolchain {
     if installed(target) {
         return Toolchain::Installed;
     }
+    match source_toolchain() {
+        Toolchain::Missing(_) if !Path::new("/etc/debian_version").exists() => {
+            Toolchain::Missing(format!("rustup target add {target}"))
+        }
+        toolchain => toolchain,
+    }
+}
+
+/// Debian's compiler with the source of its standard library, installed where that is allowed.
+pub fn source_toolchain() -> Toolchain {
     match debian_packages(&DEBIAN_PACKAGES, &[DEBIAN_COMPILER, DEBIAN_SOURCE]) {
         Ok(()) => Toolchain::DebianSource,
-        Err(how) if Path::new("/etc/debian_version").exists() => Toolchain::Missing(how),
-        Err(_) => Toolchain::Missing(format!("rustup target add {target}")),
+        Err(how) => Toolchain::Missing(how),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::bits;
 use crate::capi;
+use crate::gpu;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
 use crate::python;
@@ -74,6 +75,7 @@ fn steps() -> Vec<Step> {
     steps.extend(wasm::steps());
     steps.extend(bits::steps());
     steps.extend(site::steps());
+    steps.extend(gpu::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));

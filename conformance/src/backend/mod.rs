@@ -2,6 +2,7 @@
 
 mod c;
 mod core;
+mod gpu;
 mod wasm;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use plumbline_core::num::Dtype;
 
 pub use self::c::C;
 pub use self::core::Core;
+pub use self::gpu::OnDevice;
 pub use self::wasm::Wasm;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
@@ -56,5 +58,11 @@ impl fmt::Display for Failure {
 
 /// All backends of this program.
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(Core), Box::new(C::default()), Box::new(Wasm::simd128()), Box::new(Wasm::scalar())]
+    vec![
+        Box::new(Core),
+        Box::new(OnDevice::host()),
+        Box::new(C::default()),
+        Box::new(Wasm::simd128()),
+        Box::new(Wasm::scalar()),
+    ]
 }

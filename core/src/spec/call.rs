@@ -131,6 +131,15 @@ pub struct Call<'c, R> {
     requested: [Requested<'c, R>; MAX_OUTPUTS],
 }
 
+impl<R: Real> Call<'static, R> {
+    /// A call that has parameters only.
+    pub(crate) fn of_params(operation: &'static Operation, params: Params) -> Result<Self, Error> {
+        let dims = resolve_dims::<R>(operation, &params, &[])?;
+        let requested = core::array::from_fn(|_| Requested { name: "", buffer: None });
+        Ok(Call { operation, params, dims, inputs: &[], requested })
+    }
+}
+
 impl<'c, R: Real> Call<'c, R> {
     /// The operation being evaluated.
     pub fn operation(&self) -> &'static Operation {

@@ -12,7 +12,7 @@ use crate::batch::Groups;
 use crate::kl::estimator::KlEstimator;
 use crate::num::Real;
 use crate::reduce::{REDUCTION_PARAMS, Reduction};
-use crate::spec::{Call, Choice, Domain, InputSpec, OutputSpec, ParamSpec, Range, choice};
+use crate::spec::{Call, Choice, Domain, InputSpec, Operation, OutputSpec, ParamSpec, Params, Range, choice};
 use crate::surrogate::dppo::{Divergence, DppoBounds, PROBABILITY_EPS};
 use crate::surrogate::ppo_clip_log::log_bounds;
 use crate::surrogate::{CLIP_BOUNDS, CLIP_RATIO_C, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, RATIO_MAX};
@@ -323,6 +323,29 @@ fn objective<R: Real>(call: &Call<'_, R>) -> Result<PolicyObjective<R>, Error> {
         entropy,
         reduction: Reduction::from_call(call)?,
     })
+}
+
+/// The objective that an operation with these parameters is, and where its advantage comes from; `None` where the operation
+/// is no setting of the policy objective.
+///
+/// ```
+/// use plumbline_core::{catalog, spec::Params};
+/// use plumbline_core::objective::policy::{RatioLevel, setting};
+/// let gspo = catalog::find("objective.gspo").unwrap();
+/// let params = Params::resolve(gspo, None, &[])?;
+/// let (objective, _) = setting::<f64>(gspo, params).unwrap()?;
+/// assert_eq!(objective.ratio_level, RatioLevel::Sequence);
+/// # Ok::<(), plumbline_core::Error>(())
+/// ```
+pub fn setting<R: Real>(
+    operation: &'static Operation,
+    params: Params,
+) -> Option<Result<(PolicyObjective<R>, AdvantageSource), Error>> {
+    operation.param("advantage_estimator")?;
+    Some(
+        Call::of_params(operation, params)
+            .and_then(|call| Ok((objective(&call)?, call.choice("advantage_estimator")?))),
+    )
 }
 
 /// Group advantages from the rewards, into the buffer of the output `advantage`.

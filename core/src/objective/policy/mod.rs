@@ -20,9 +20,10 @@ mod row;
 mod surrogate;
 #[cfg(test)]
 mod tests;
+pub mod token;
 
 pub use batch::{PolicyBatch, PolicyOutputs, Spread};
-pub use call::AdvantageSource;
+pub use call::{AdvantageSource, setting};
 pub(crate) use call::{INPUTS, OUTPUTS, PARAMS, STOPPED_OUTPUTS, evaluate};
 pub use partial::{PolicyLoss, PolicyMetrics, PolicyPartial};
 pub use surrogate::{Surrogate, SurrogateKind};

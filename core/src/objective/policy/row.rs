@@ -4,7 +4,8 @@ use super::batch::{PolicyBatch, PolicyOutputs, Spread};
 use super::block::{Block, Lane, all_finite, combine, load, load_kept, part, select, store, weigh};
 use super::partial::PolicyPartial;
 use super::surrogate::{GradientPath, Surrogate};
-use super::{EntropyAggregation, KlWeight, PolicyObjective, RatioLevel};
+use super::token::{RowTotals, SequenceRatio};
+use super::{EntropyAggregation, KlWeight, PolicyObjective};
 use crate::Error;
 use crate::batch::row_of;
 use crate::kl::estimator::KlEstimator;
@@ -38,26 +39,14 @@ pub(super) fn accumulate<R: Real>(
             objective,
             row: view,
             block: &mut block,
-            weight: objective.reduction.scale() / divisor / row_divisor,
+            weight: objective.row_weight(divisor, row_divisor),
             entropy_weight,
             sums: RowSums::new(),
         };
         pass.run(&mut out, partial)?;
         let sums = pass.sums;
         partial.tokens += length;
-        partial.policy.add(sums.policy.value() / row_divisor);
-        if objective.kl.is_some() {
-            partial.kl.add(sums.kl.value() / row_divisor);
-        }
-        if let Some(entropy) = objective.entropy {
-            partial.entropy.add(match entropy.aggregation {
-                EntropyAggregation::Same => sums.entropy.value() / row_divisor,
-                EntropyAggregation::TokenMean | EntropyAggregation::KeptTokenMean => sums.entropy.value(),
-            });
-        }
-        partial.approx_kl_k1.add(R::zero() - sums.log_ratio.value());
-        partial.approx_kl_k3.add(sums.k3.value());
-        partial.ratio.add(sums.ratio.value());
+        partial.add_row(objective.row_terms(&sums.totals(), row_divisor));
     }
     Ok(())
 }
@@ -74,7 +63,7 @@ fn entropy_weight<R: Real>(objective: &PolicyObjective<R>, batch: &PolicyBatch<'
             None => totals.tokens,
         },
     };
-    Some(objective.reduction.scale() / R::from_count(tokens))
+    objective.entropy_weight(tokens)
 }
 
 /// One row of the outputs.
@@ -233,19 +222,17 @@ impl<R: Real> RowSums<R> {
         let sum = RowSum::new();
         RowSums { policy: sum, kl: sum, entropy: sum, log_ratio: sum, k3: sum, ratio: sum, spread: sum }
     }
-}
 
-/// The ratio that a whole response shares.
-#[derive(Clone, Copy)]
-struct SequenceRatio<R> {
-    log_ratio: R,
-    ratio: R,
-    /// Whether the limit of the log-ratio stopped the gradient.
-    limited: bool,
-    /// The mean advantage (GMPO).
-    advantage: R,
-    /// ∂(log-ratio of the response)/∂(log-ratio of a token).
-    share: R,
+    fn totals(&self) -> RowTotals<R> {
+        RowTotals {
+            policy: self.policy.value(),
+            kl: self.kl.value(),
+            entropy: self.entropy.value(),
+            log_ratio: self.log_ratio.value(),
+            k3: self.k3.value(),
+            ratio: self.ratio.value(),
+        }
+    }
 }
 
 struct RowPass<'p, 'a, R> {
@@ -260,16 +247,8 @@ struct RowPass<'p, 'a, R> {
 impl<R: Real> RowPass<'_, '_, R> {
     fn run(&mut self, out: &mut RowOutputs<'_, R>, partial: &mut PolicyPartial<R>) -> Result<(), Error> {
         let objective = self.objective;
-        let gmpo = matches!(objective.surrogate, Surrogate::Gmpo { .. });
-        let sequence = if objective.ratio_level == RatioLevel::Token && !gmpo {
-            None
-        } else {
-            Some(self.sequence_ratio(partial)?)
-        };
-        // VESPO stops its ratio, and its KL term is weighted by the token's own: nothing spreads.
-        let spreads = sequence.is_some()
-            && objective.ratio_level != RatioLevel::SequenceToken
-            && !matches!(objective.surrogate, Surrogate::Vespo { .. });
+        let sequence = if objective.shares_ratio() { Some(self.sequence_ratio(partial)?) } else { None };
+        let spreads = objective.spreads();
         let mut start = 0;
         while start < self.row.columns {
             self.load(start)?;
@@ -363,25 +342,11 @@ impl<R: Real> RowPass<'_, '_, R> {
             }
             start += BLOCK;
         }
-        let length = R::from_count(self.row.length) + objective.ratio_length_eps;
-        let share = if objective.ratio_level == RatioLevel::SequenceProduct { R::one() } else { R::one() / length };
-        let (low, high) = objective.log_ratio_range;
-        let sum = match (objective.surrogate, &self.row.importance_weight) {
-            // A weight of the whole response joins its ratio once.
-            (Surrogate::Vespo { .. }, Some(RowSpread::Whole(weight))) => {
-                log_ratios.value() + weight.ln().clip(low, high)
-            }
-            _ => log_ratios.value(),
+        let whole_weight = match self.row.importance_weight {
+            Some(RowSpread::Whole(weight)) => Some(weight),
+            _ => None,
         };
-        let raw = if objective.ratio_level == RatioLevel::SequenceProduct { sum } else { sum / length };
-        let log_ratio = raw.clip(low, high);
-        Ok(SequenceRatio {
-            log_ratio,
-            ratio: log_ratio.exp(),
-            limited: raw < low || raw > high,
-            advantage: advantages.value() / length,
-            share,
-        })
+        Ok(objective.sequence_ratio(log_ratios.value(), advantages.value(), self.row.length, whole_weight))
     }
 
     #[inline(always)]
@@ -619,7 +584,7 @@ impl<R: Real> RowPass<'_, '_, R> {
 
     /// Add each token's share of the response's derivative.
     fn spread(&mut self, sequence: &SequenceRatio<R>, gradient: &mut [R]) -> Result<(), Error> {
-        let each = product(self.sums.spread.value(), self.weight) * sequence.share;
+        let each = self.objective.spread_each(sequence, self.sums.spread.value(), self.weight);
         let limit = self.objective.token_log_ratio_clamp;
         let mut start = 0;
         while start < self.row.columns {

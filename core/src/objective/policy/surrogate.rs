@@ -142,6 +142,81 @@ pub(super) enum GradientPath {
     LogProb,
 }
 
+/// The formula of a surrogate, a closure of one token, where its kind is known: written once, used for blocks and for one
+/// token.
+macro_rules! with_formula {
+    ($surrogate:expr, $formula:ident => $use:expr) => {
+        match $surrogate {
+            Surrogate::Reinforce => {
+                let $formula = |token: Token<R>| reinforce(token.log_prob, token.advantage);
+                $use
+            }
+            Surrogate::ImportanceWeighted => {
+                let $formula = |token: Token<R>| importance_weighted(token.ratio, token.advantage);
+                $use
+            }
+            Surrogate::ImportanceWeightedDetached => {
+                let $formula =
+                    |token: Token<R>| importance_weighted_detached(token.ratio, token.log_prob, token.advantage);
+                $use
+            }
+            Surrogate::PpoClip { clip, ratio_max, dual } => {
+                let $formula = |token: Token<R>| ppo_clip(token.ratio, token.advantage, clip, ratio_max, dual);
+                $use
+            }
+            Surrogate::PpoClipLog { low, high } => {
+                let $formula = |token: Token<R>| ppo_clip_log(token.log_ratio, token.advantage, low, high);
+                $use
+            }
+            Surrogate::Cispo { clip } => {
+                let $formula = |token: Token<R>| cispo(token.ratio, token.log_prob, token.advantage, clip);
+                $use
+            }
+            Surrogate::MaskedIs { clip } => {
+                let $formula = |token: Token<R>| masked_is(token.ratio, token.log_prob, token.advantage, clip);
+                $use
+            }
+            // The clip has been applied to the tokens' log-ratios; the response's ratio is not clipped again.
+            Surrogate::Gmpo { .. } => {
+                let $formula = |token: Token<R>| importance_weighted(token.ratio, token.advantage);
+                $use
+            }
+            Surrogate::Sapo { temperature_positive, temperature_negative } => {
+                let $formula =
+                    |token: Token<R>| sapo(token.ratio, token.advantage, temperature_positive, temperature_negative);
+                $use
+            }
+            Surrogate::Vespo { positive, negative } => {
+                let $formula = |token: Token<R>| {
+                    vespo(token.log_ratio, token.ratio, token.log_prob, token.advantage, positive, negative)
+                };
+                $use
+            }
+            Surrogate::Dppo { divergence, bounds } => {
+                let $formula = |token: Token<R>| {
+                    let old_log_prob = token.log_prob - token.token_log_ratio;
+                    dppo(token.log_prob, old_log_prob, token.ratio, token.advantage, divergence, bounds)
+                };
+                $use
+            }
+            Surrogate::ClipCov { clip } => {
+                let $formula = |token: Token<R>| clip_cov(token.ratio, token.advantage, token.selected, clip);
+                $use
+            }
+            Surrogate::KlCov { coefficient } => {
+                let $formula = |token: Token<R>| {
+                    kl_cov(token.log_ratio, token.ratio, token.advantage, token.selected, coefficient)
+                };
+                $use
+            }
+            Surrogate::Dro { beta } => {
+                let $formula = |token: Token<R>| dro(token.log_prob, token.token_log_ratio, token.advantage, beta);
+                $use
+            }
+        }
+    };
+}
+
 impl<R: Real> Surrogate<R> {
     /// PPO's clip without dual clip and δ.
     pub fn ppo_clip(clip: ClipRange<R>) -> Self {
@@ -170,59 +245,25 @@ impl<R: Real> Surrogate<R> {
     /// Loss and derivative of every token of a block. The dispatch stands outside the loops.
     #[inline(always)]
     pub(super) fn apply(&self, block: &mut Block<R>, partial: &mut PolicyPartial<R>) {
-        match *self {
-            Surrogate::Reinforce => each(block, partial, |token| reinforce(token.log_prob, token.advantage)),
-            Surrogate::ImportanceWeighted => {
-                each(block, partial, |token| importance_weighted(token.ratio, token.advantage));
-            }
-            Surrogate::ImportanceWeightedDetached => {
-                each(block, partial, |token| importance_weighted_detached(token.ratio, token.log_prob, token.advantage))
-            }
-            Surrogate::PpoClip { clip, ratio_max, dual } => {
-                each(block, partial, |token| ppo_clip(token.ratio, token.advantage, clip, ratio_max, dual));
-            }
-            Surrogate::PpoClipLog { low, high } => {
-                each(block, partial, |token| ppo_clip_log(token.log_ratio, token.advantage, low, high));
-            }
-            Surrogate::Cispo { clip } => {
-                each(block, partial, |token| cispo(token.ratio, token.log_prob, token.advantage, clip));
-            }
-            Surrogate::MaskedIs { clip } => {
-                each(block, partial, |token| masked_is(token.ratio, token.log_prob, token.advantage, clip));
-            }
-            // The clip has been applied to the tokens' log-ratios; the response's ratio is not clipped again.
-            Surrogate::Gmpo { .. } => each(block, partial, |token| importance_weighted(token.ratio, token.advantage)),
-            Surrogate::Sapo { temperature_positive, temperature_negative } => each(block, partial, |token| {
-                sapo(token.ratio, token.advantage, temperature_positive, temperature_negative)
-            }),
-            Surrogate::Vespo { positive, negative } => each(block, partial, |token| {
-                vespo(token.log_ratio, token.ratio, token.log_prob, token.advantage, positive, negative)
-            }),
-            Surrogate::Dppo { divergence, bounds } => each(block, partial, |token| {
-                let old_log_prob = token.log_prob - token.token_log_ratio;
-                dppo(token.log_prob, old_log_prob, token.ratio, token.advantage, divergence, bounds)
-            }),
-            Surrogate::ClipCov { clip } => {
-                each(block, partial, |token| clip_cov(token.ratio, token.advantage, token.selected, clip));
-            }
-            Surrogate::KlCov { coefficient } => each(block, partial, |token| {
-                kl_cov(token.log_ratio, token.ratio, token.advantage, token.selected, coefficient)
-            }),
-            Surrogate::Dro { beta } => {
-                each(block, partial, |token| dro(token.log_prob, token.token_log_ratio, token.advantage, beta));
-            }
-        }
+        with_formula!(*self, formula => each(block, partial, formula));
+    }
+
+    /// Loss and derivative of one token.
+    #[inline(always)]
+    pub(super) fn term(&self, token: Token<R>) -> Term<R> {
+        with_formula!(*self, formula => formula(token))
     }
 }
 
 /// What a surrogate sees of one token.
-struct Token<R> {
-    log_prob: R,
-    token_log_ratio: R,
-    log_ratio: R,
-    ratio: R,
-    advantage: R,
-    selected: bool,
+#[derive(Clone, Copy)]
+pub(super) struct Token<R> {
+    pub log_prob: R,
+    pub token_log_ratio: R,
+    pub log_ratio: R,
+    pub ratio: R,
+    pub advantage: R,
+    pub selected: bool,
 }
 
 /// The surrogate stage over a block.

@@ -1,7 +1,9 @@
 //! Properties of every surrogate × ratio level × aggregation.
 
+use super::token::{PolicyCounts, RowTotals, SequenceInput, TokenInput, TokenOutput};
 use super::*;
 use crate::batch::{Groups, Mask, TokenShape};
+use crate::num::{BLOCK, ExactSum, tree_sum_map};
 use crate::spec::Choice;
 use crate::surrogate::ClipRange;
 use crate::surrogate::dppo::{Divergence, DppoBounds};
@@ -392,6 +394,149 @@ proptest! {
                 prop_assert!(outcome.gradient.iter().all(|gradient| !gradient.is_nan()), "{objective:?}");
             }
         }
+    }
+}
+
+/// The objective token by token, the sums between them by the canonical trees.
+fn token_by_token<R: Real>(objective: &PolicyObjective<R>, numbers: &Numbers<R>) -> Outcome<R> {
+    let batch = numbers.batch();
+    let totals = objective.totals(&batch);
+    let divisor = objective.reduction.divisor(&totals).unwrap();
+    let at = |lane: Option<&[R]>, slot: usize| lane.map(|lane| lane[slot]);
+    let each = |spread: Option<Spread<'_, R>>, slot: usize| {
+        spread.map(|spread| match spread {
+            Spread::PerToken(values) => values[slot],
+            Spread::PerRow(values) => values[slot / numbers.columns],
+        })
+    };
+    let input = |slot: usize| TokenInput {
+        log_prob: batch.log_prob[slot],
+        old_log_prob: at(batch.old_log_prob, slot),
+        ref_log_prob: at(batch.ref_log_prob, slot),
+        advantage: each(Some(batch.advantage), slot).unwrap(),
+        importance_weight: each(batch.importance_weight, slot),
+        keep: batch.keep.is_none_or(|keep| keep[slot] != 0),
+        selected: batch.selected.is_some_and(|selected| selected[slot] != 0),
+        entropy: at(batch.entropy, slot).unwrap_or(R::zero()),
+    };
+    let kept_tokens = (0..numbers.rows * numbers.columns)
+        .filter(|slot| batch.mask.keeps(*slot) && batch.keep.is_none_or(|keep| keep[*slot] != 0))
+        .count();
+    let averaged = match objective.entropy.map(|term| term.aggregation) {
+        Some(EntropyAggregation::KeptTokenMean) => kept_tokens.max(1),
+        _ => totals.tokens,
+    };
+    let mut counts = PolicyCounts {
+        tokens: totals.tokens,
+        kept_tokens,
+        clipped: 0,
+        clipped_high: 0,
+        clipped_low: 0,
+        dual_clipped: 0,
+        ratio_min: R::infinity(),
+        ratio_max: R::zero(),
+    };
+    let (mut gradient, mut token_loss) = (Vec::new(), Vec::new());
+    let mut sums: [ExactSum; 6] = core::array::from_fn(|_| ExactSum::new());
+    for row in 0..numbers.rows {
+        let slots = row * numbers.columns..(row + 1) * numbers.columns;
+        let length = batch.mask.length(row);
+        if length == 0 {
+            gradient.extend(slots.clone().map(|_| R::zero()));
+            token_loss.extend(slots.map(|_| R::zero()));
+            continue;
+        }
+        let row_divisor = objective.reduction.row_divisor(row, length, &batch.mask, batch.groups);
+        let weight = objective.row_weight(divisor, row_divisor);
+        let kept = |slot: &usize| batch.mask.keeps(*slot);
+        let sequence = objective.shares_ratio().then(|| {
+            let inputs: Vec<_> = slots
+                .clone()
+                .map(|slot| {
+                    kept(&slot).then(|| {
+                        objective
+                            .sequence_input(&input(slot), matches!(batch.importance_weight, Some(Spread::PerToken(_))))
+                    })
+                })
+                .collect();
+            let mut sum = R::zero();
+            for block in inputs.chunks(BLOCK) {
+                let of = |term: fn(&SequenceInput<R>) -> R| {
+                    tree_sum_map(block, |input| input.as_ref().map_or(R::zero(), term))
+                };
+                sum += of(|input| input.log_ratio);
+                sum += of(|input| input.log_weight.unwrap_or(R::zero()));
+            }
+            let advantage = tree_sum_map(&inputs, |input| input.map_or(R::zero(), |input| input.advantage));
+            for input in inputs.iter().flatten() {
+                counts.clipped += usize::from(input.clipped);
+                counts.clipped_high += usize::from(input.clipped_high);
+                counts.clipped_low += usize::from(input.clipped_low);
+            }
+            let whole = match batch.importance_weight {
+                Some(Spread::PerRow(values)) => Some(values[row]),
+                _ => None,
+            };
+            objective.sequence_ratio(sum, advantage, length, whole)
+        });
+        let outputs: Vec<_> = slots
+            .clone()
+            .map(|slot| {
+                if kept(&slot) {
+                    objective.token(&input(slot), sequence.as_ref(), weight, objective.entropy_weight(averaged))
+                } else {
+                    TokenOutput::absent()
+                }
+            })
+            .collect();
+        let of = |term: fn(&TokenOutput<R>) -> R| tree_sum_map(&outputs, term);
+        let totals = RowTotals {
+            policy: of(|output| output.policy),
+            kl: of(|output| output.kl),
+            entropy: of(|output| output.entropy),
+            log_ratio: of(|output| output.log_ratio),
+            k3: of(|output| output.k3),
+            ratio: of(|output| output.ratio),
+        };
+        for (sum, term) in sums.iter_mut().zip(objective.row_terms(&totals, row_divisor)) {
+            sum.add(term);
+        }
+        let each =
+            sequence.map_or(R::zero(), |sequence| objective.spread_each(&sequence, of(|output| output.spread), weight));
+        for (slot, output) in slots.zip(&outputs) {
+            let takes = objective.spreads() && kept(&slot) && objective.takes_share(&input(slot));
+            gradient.push(if takes { output.d_log_prob + each } else { output.d_log_prob });
+            token_loss.push(output.token_loss);
+            counts.clipped += usize::from(output.clipped);
+            counts.clipped_high += usize::from(output.clipped_high);
+            counts.clipped_low += usize::from(output.clipped_low);
+            counts.dual_clipped += usize::from(output.dual_clipped);
+            if kept(&slot) {
+                counts.ratio_min = counts.ratio_min.smaller(output.ratio);
+                counts.ratio_max = counts.ratio_max.larger(output.ratio);
+            }
+        }
+    }
+    let partial = PolicyPartial::from_sums(sums.map(|sum| sum.value()), counts);
+    Outcome { result: objective.finish(&partial, &totals).unwrap(), gradient, token_loss }
+}
+
+fn tokens_and_rows_agree<R: Real>(numbers: &Numbers<R>) {
+    for objective in objectives().into_iter().map(with_terms) {
+        let (rows, tokens) = (run(&objective, numbers), token_by_token(&objective, numbers));
+        assert_eq!(rows.result, tokens.result, "{objective:?}");
+        assert_eq!(bits(&rows.gradient), bits(&tokens.gradient), "{objective:?}");
+        assert_eq!(bits(&rows.token_loss), bits(&tokens.token_loss), "{objective:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn one_token_at_a_time_is_the_same_objective(numbers in numbers(1.5)) {
+        tokens_and_rows_agree(&numbers);
+        tokens_and_rows_agree(&in_f32(&numbers));
     }
 }
 

@@ -1,0 +1,179 @@
+//! Operations of the catalog on a device: the host's arrays go there, the kernels run, the results come back.
+//!
+//! Which operation a kernel computes is told by the catalog: a setting of the policy objective by its parameters, a KL
+//! estimate by the estimator that it is named after.
+
+use plumbline_core::Error as CoreError;
+use plumbline_core::kl::estimator::{DIFFERENCE_CLAMP, KlEstimator, VALUE_CLAMP};
+use plumbline_core::objective::policy::{AdvantageSource, setting};
+use plumbline_core::spec::{Choice, Data, Family, Given, Input, Operation, Output, Params, Value};
+use plumbline_gpu_kernels::memory::Number;
+
+use crate::array::Plain;
+use crate::kl::kl_estimate;
+use crate::policy::{PolicyArrays, PolicyResults, PolicyWorkspace, Values, policy_objective};
+use crate::{Array, Device, Error};
+
+/// One evaluation by names, as [`plumbline_core::spec::evaluate`] takes it.
+pub fn evaluate<D: Device, R: Number + Plain>(
+    device: &D,
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    given: &[Given<'_>],
+    inputs: &[Input<'_, R>],
+    outputs: &mut [Output<'_, R>],
+) -> Result<(), Error> {
+    let mut call = Call { device, inputs, outputs };
+    let params = Params::resolve(operation, dialect, given)?;
+    if let Some(setting) = setting::<R>(operation, params) {
+        let (objective, source) = setting?;
+        if source != AdvantageSource::Given {
+            return Err(Error::NoKernel(format!("{} with advantages from rewards", operation.id)));
+        }
+        return call.policy(&objective);
+    }
+    if operation.family == Family::Kl
+        && let Some(estimator) = operation.id.split_once('.').and_then(|(_, name)| KlEstimator::from_name(name))
+    {
+        let clamp = |name: &str| match operation.param(name).map(|(position, _)| params.get(position)) {
+            Some(Value::Number(clamp)) => Some(R::from_f64(clamp)),
+            _ => None,
+        };
+        return call.kl(estimator, [clamp(DIFFERENCE_CLAMP.name), clamp(VALUE_CLAMP.name)]);
+    }
+    Err(Error::NoKernel(operation.id.to_owned()))
+}
+
+struct Call<'c, 'b, D, R> {
+    device: &'c D,
+    inputs: &'c [Input<'c, R>],
+    outputs: &'c mut [Output<'b, R>],
+}
+
+impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
+    fn input(&self, name: &str) -> Option<&'c Input<'c, R>> {
+        self.inputs.iter().find(|input| input.name == name)
+    }
+
+    fn real(&self, name: &str) -> Result<Option<Array<D, R>>, Error> {
+        match self.input(name).map(|input| input.data) {
+            Some(Data::Real(values)) => Array::from_host(self.device, values).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn needed(&self, name: &'static str) -> Result<Array<D, R>, Error> {
+        self.real(name)?.ok_or(Error::Core(CoreError::MissingInput { argument: name }))
+    }
+
+    fn bytes(&self, name: &str) -> Result<Option<Array<D, u8>>, Error> {
+        match self.input(name).map(|input| input.data) {
+            Some(Data::Mask(values)) => Array::from_host(self.device, values).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn indices(&self, name: &str) -> Result<Option<Array<D, u32>>, Error> {
+        match self.input(name).map(|input| input.data) {
+            Some(Data::Index(values)) => Array::from_host(self.device, values).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// An array for an output, where it was asked for.
+    fn room(&self, name: &str) -> Result<Option<Array<D, R>>, Error> {
+        let output = self.outputs.iter().find(|output| output.name == name);
+        output.map(|output| Array::new(self.device, output.data.len())).transpose()
+    }
+
+    fn take(&mut self, name: &str, array: Option<&Array<D, R>>) -> Result<(), Error> {
+        match (array, self.outputs.iter_mut().find(|output| output.name == name)) {
+            (Some(array), Some(output)) => array.read(self.device, output.data),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, name: &str, value: R) {
+        if let Some(output) = self.outputs.iter_mut().find(|output| output.name == name) {
+            output.data.fill(value);
+        }
+    }
+
+    fn kl(&mut self, estimator: KlEstimator, clamps: [Option<R>; 2]) -> Result<(), Error> {
+        let device = self.device;
+        let (log_prob, reference) = (self.needed("log_prob")?, self.needed("ref_log_prob")?);
+        let mask = self.bytes("mask")?;
+        let mut kl = Array::new(device, log_prob.length())?;
+        let mut gradient = Array::new(device, log_prob.length())?;
+        let pair = [&log_prob, &reference];
+        kl_estimate(device, estimator, clamps, pair, mask.as_ref(), [&mut kl, &mut gradient])?;
+        self.take("kl", Some(&kl))?;
+        self.take("d_log_prob", Some(&gradient))
+    }
+
+    fn policy(&mut self, objective: &plumbline_core::objective::policy::PolicyObjective<R>) -> Result<(), Error> {
+        let device = self.device;
+        let log_prob = self.needed("log_prob")?;
+        let [old, reference, entropy] = ["old_log_prob", "ref_log_prob", "entropy"].map(|name| self.real(name));
+        let [mask, keep, selected] = ["mask", "keep", "selected"].map(|name| self.bytes(name));
+        let (advantage, weight, group) =
+            (self.needed("advantage")?, self.real("importance_weight")?, self.indices("group")?);
+        let (old, reference, entropy, mask, keep, selected) = (old?, reference?, entropy?, mask?, keep?, selected?);
+        let [rows, columns] = match self.input("log_prob").map(|input| input.shape) {
+            Some([rows, columns]) => [*rows, *columns],
+            _ => return Err(Error::Core(CoreError::ShapeMismatch { argument: "log_prob" })),
+        };
+        let rank = |name: &str| self.input(name).map_or(0, |input| input.shape.len());
+        let values = |name: &str, array| if rank(name) == 2 { Values::PerToken(array) } else { Values::PerRow(array) };
+        let arrays = PolicyArrays {
+            log_prob: &log_prob,
+            old_log_prob: old.as_ref(),
+            ref_log_prob: reference.as_ref(),
+            advantage: values("advantage", &advantage),
+            importance_weight: weight.as_ref().map(|weight| values("importance_weight", weight)),
+            entropy: entropy.as_ref(),
+            mask: mask.as_ref(),
+            keep: keep.as_ref(),
+            selected: selected.as_ref(),
+            group: group.as_ref(),
+        };
+        let names = ["d_log_prob", "d_entropy", "token_loss", "token_weight"];
+        let [d_log_prob, d_entropy, token_loss, token_weight] = names.map(|name| self.room(name));
+        let mut rooms = [d_log_prob?, d_entropy?, token_loss?, token_weight?];
+        let [d_log_prob, d_entropy, token_loss, token_weight] = &mut rooms;
+        let results = PolicyResults {
+            d_log_prob: d_log_prob.as_mut(),
+            d_entropy: d_entropy.as_mut(),
+            token_loss: token_loss.as_mut(),
+            token_weight: token_weight.as_mut(),
+        };
+        let mut workspace = PolicyWorkspace::new(device, rows, columns)?;
+        policy_objective(device, objective, &arrays, results, &mut workspace)?;
+        let loss = workspace.result(device, objective)?;
+        for (name, room) in names.iter().zip(&rooms) {
+            self.take(name, room.as_ref())?;
+        }
+        if let Values::PerRow(advantage) = arrays.advantage {
+            self.take("advantage", Some(advantage))?;
+        }
+        let metrics = loss.metrics;
+        for (name, value) in [
+            ("loss", loss.loss),
+            ("policy_loss", loss.policy_loss),
+            ("kl_loss", loss.kl_loss),
+            ("entropy_loss", loss.entropy_loss),
+            ("clip_fraction", metrics.clip_fraction),
+            ("clip_fraction_high", metrics.clip_fraction_high),
+            ("clip_fraction_low", metrics.clip_fraction_low),
+            ("dual_clip_fraction", metrics.dual_clip_fraction),
+            ("approx_kl_k1", metrics.approx_kl_k1),
+            ("approx_kl_k3", metrics.approx_kl_k3),
+            ("ratio_mean", metrics.ratio_mean),
+            ("ratio_min", metrics.ratio_min),
+            ("ratio_max", metrics.ratio_max),
+        ] {
+            self.put(name, value);
+        }
+        Ok(())
+    }
+}

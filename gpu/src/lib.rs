@@ -1,0 +1,19 @@
+//! Plumbline's batch operations on a device: buffers, launches and results around the kernels of
+//! `plumbline-gpu-kernels`.
+//!
+//! A [`Device`] is a memory and something that runs kernels over a grid. [`Emulated`] is one on the host; every kernel gives
+//! the bits of `plumbline-core` there. [`evaluate`] runs an operation of the catalog; [`policy`] and its siblings are the
+//! typed interface for arrays that already lie in the device's memory.
+
+pub mod array;
+pub mod device;
+mod emulated;
+mod error;
+pub mod evaluate;
+pub mod kl;
+pub mod policy;
+
+pub use array::Array;
+pub use device::{Device, Grid};
+pub use emulated::{Emulated, Order};
+pub use error::Error;
