@@ -48,13 +48,14 @@ export default defineConfig({
   plugins: [onlyModernFonts(), serviceWorker()],
   resolve: { alias: { 'plumbline-rl': PACKAGE } },
   server: { fs: { allow: [here('..'), PACKAGE.replace(/[^/]*$/, '')] } },
-  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
     outDir: process.env.PLUMBLINE_SITE ?? '../target/site',
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rollupOptions: { output: { manualChunks: { katex: ['katex'] } } },
   },
   test: { environment: 'node', testTimeout: 60_000 },
 } as never);

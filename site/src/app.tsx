@@ -5,13 +5,18 @@ import { useEffect } from 'preact/hooks';
 import { canRedo, canUndo, change, fresh, operation, page, redo, state, undo, type Page } from './state/state';
 import { example } from './compute/example';
 import { notice } from './views/notice';
+import { Copy, openCopy } from './views/Copy';
 import { FormulaPage } from './views/FormulaPage';
+import { AlgorithmMap } from './views/Map';
 import { Paste } from './views/Paste';
 import { Share } from './views/Share';
 import { Sidebar } from './views/Sidebar';
 import { setTheme, theme, type Theme } from './views/theme';
 
-const PAGES: [Page, string][] = [['formula', 'Formula']];
+const PAGES: [Page, string][] = [
+  ['formula', 'Formula'],
+  ['map', 'Algorithm map'],
+];
 
 export function App() {
   const drawer = useSignal(false);
@@ -57,15 +62,13 @@ export function App() {
           </svg>
           Plumbline
         </span>
-        {PAGES.length > 1 && (
-          <nav class="pages" aria-label="Views">
-            {PAGES.map(([name, title]) => (
-              <button key={name} type="button" aria-pressed={page.value === name} onClick={() => (page.value = name)}>
-                {title}
-              </button>
-            ))}
-          </nav>
-        )}
+        <nav class="pages" aria-label="Views">
+          {PAGES.map(([name, title]) => (
+            <button key={name} type="button" aria-pressed={page.value === name} onClick={() => (page.value = name)}>
+              {title}
+            </button>
+          ))}
+      </nav>
         <span class="spacer" />
         <Actions />
       </header>
@@ -80,10 +83,11 @@ export function App() {
               </button>
             </p>
           )}
-          <FormulaPage operation={operation.value} />
+          {page.value === 'map' ? <AlgorithmMap /> : <FormulaPage operation={operation.value} />}
         </main>
       </div>
       <Paste />
+      <Copy />
     </>
   );
 }
@@ -111,6 +115,9 @@ function Actions() {
         title="Other numbers"
       >
         Random example
+      </button>
+      <button type="button" onClick={openCopy} title="Python, Rust, a JSON vector, a trainer’s settings">
+        Copy as…
       </button>
       <Share />
       <label class="theme">

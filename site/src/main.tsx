@@ -9,7 +9,7 @@ import { App } from './app';
 import { findOperation } from './catalog/catalog';
 import { start } from './compute/evaluate';
 import { fromHash, LinkError, toHash } from './state/link';
-import { change, FIRST, fresh, show, state } from './state/state';
+import { change, FIRST, follow, fresh, show, state } from './state/state';
 import { notice } from './views/notice';
 
 /** Browsers refuse more than about a hundred changes of the address in half a minute. */
@@ -30,6 +30,7 @@ async function main(): Promise<void> {
   const letters = ['1em KaTeX_Main', 'italic 1em KaTeX_Math', '1em KaTeX_Size1'].map((font) => document.fonts.load(font));
   await Promise.all([start(), ...letters]);
   show(stateOfAddress() ?? fresh(findOperation(FIRST)!));
+  follow();
 
   let written = location.hash;
   let timer = 0;

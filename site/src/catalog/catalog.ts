@@ -73,6 +73,7 @@ export function search(text: string): Operation[] {
     let score = 0;
     for (const word of wanted) {
       const here =
+        id === word ? 200 :
         id.endsWith(`.${word}`) || title === word ? 100 :
         title.startsWith(word) || id.includes(`.${word}`) ? 40 :
         title.includes(word) || id.includes(word) ? 20 :

@@ -41,7 +41,8 @@ export function spanOf(param: ParamSpec, value: number): Span {
   const size = Math.max(Math.abs(fallback), 0);
   // Small positive numbers (the epsilons) differ by powers of ten.
   if (!whole && size > 0 && size <= 0.005 && (range.low ?? -1) >= 0) {
-    return { low: Math.min(size / 1e4, positive(value)), high: Math.max(1, value), step: 0.01, logarithmic: true };
+    const end = range.high === null ? 1 : range.high_inclusive ? range.high : range.high * 0.99;
+    return { low: Math.min(size / 1e4, positive(value)), high: Math.max(Math.min(1, end), value), step: 0.01, logarithmic: true };
   }
   const reach = whole ? Math.max(4 * size, 10) : Math.max(3 * size, size === 0 ? 2 : 1);
   const bounded = range.high !== null && range.high - (range.low ?? 0) <= 1e4;

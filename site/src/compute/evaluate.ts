@@ -48,12 +48,12 @@ export function evaluate(request: Request): Result {
       ...(request.dialect === null ? {} : { dialect: request.dialect }),
       dtype: request.dtype,
       params: request.params,
-      inputs: request.inputs,
+      inputs: Object.fromEntries(Object.entries(request.inputs).map(([name, input]) => [name, { shape: input.shape, data: packed(request, name, input) }])),
       ...(request.outputs ? { outputs: request.outputs } : {}),
     }) as unknown as Record<string, { shape: ArrayLike<number>; data: ArrayLike<number> }>;
     const read: Outputs = {};
     for (const [name, output] of Object.entries(outputs)) {
-      read[name] = { shape: Array.from(output.shape), data: Float64Array.from(output.data) };
+      read[name] = { shape: Array.from(output.shape), data: output.data instanceof Float64Array ? output.data : Float64Array.from(output.data) };
     }
     return { outputs: read, refusal: null };
   } catch (error) {
@@ -61,6 +61,27 @@ export function evaluate(request: Request): Result {
   } finally {
     costs.set(request.operation.id, performance.now() - begin);
   }
+}
+
+type Packed = Uint8Array | Uint32Array | Float32Array | Float64Array;
+
+/** Inputs in the type that the package takes without converting, kept as long as the input itself. */
+const packedInputs = { mask: new WeakMap<Float64Array, Packed>(), whole: new WeakMap<Float64Array, Packed>(), f32: new WeakMap<Float64Array, Packed>() };
+
+function packed(request: Request, name: string, { data }: Tensor): Packed {
+  const domain = request.operation.inputs.find((input) => input.name === name)?.domain ?? '';
+  const isMask = domain === 'mask' || domain === 'done';
+  const isWhole = domain === 'group' || domain === 'index' || domain === 'count';
+  if (!isMask && !isWhole && request.dtype === 'f64') return data;
+  const kept = packedInputs[isMask ? 'mask' : isWhole ? 'whole' : 'f32'];
+  let made = kept.get(data);
+  if (!made) {
+    made = isMask ? Uint8Array.from(data) : isWhole ? Uint32Array.from(data) : Float32Array.from(data);
+    // A number that its type does not hold goes over as it is, to be refused with its index.
+    if ((isMask || isWhole) && !made.every((value, index) => value === data[index])) made = data;
+    kept.set(data, made);
+  }
+  return made;
 }
 
 function refusalOf(error: unknown): Refusal {

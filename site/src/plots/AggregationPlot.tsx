@@ -5,7 +5,7 @@ import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { state, valueOf } from '../state/state';
+import { settled, valueOf } from '../state/state';
 import { Alternative } from './Plot';
 
 export const NAMED = {
@@ -24,13 +24,13 @@ export function hasAggregation(operation: Operation): boolean {
 
 export function AggregationPlot({ operation }: { operation: Operation }) {
   const reduce = findOperation('reduce.aggregate');
-  const first = Object.values(state.value.inputs).find((input) => input.shape.length === 2);
+  const first = Object.values(settled.value.state.inputs).find((input) => input.shape.length === 2);
   if (!reduce || !first) return null;
   const [rows, columns] = [first.shape[0]!, first.shape[1]!];
-  const { mask, group } = state.value.inputs;
-  const used = valueOf(state.value, 'aggregation');
+  const { mask, group } = settled.value.state.inputs;
+  const used = valueOf(settled.value.state, 'aggregation');
   const shared = Object.fromEntries(
-    reduce.params.filter((param) => param.name !== 'aggregation' && hasParam(operation, param.name)).map((param) => [param.name, valueOf(state.value, param.name)]),
+    reduce.params.filter((param) => param.name !== 'aggregation' && hasParam(operation, param.name)).map((param) => [param.name, valueOf(settled.value.state, param.name)]),
   );
   const modes = choices(reduce.params.find((param) => param.name === 'aggregation')!);
   const weights = modes.map((mode) => {

@@ -6,7 +6,7 @@ import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { state } from '../state/state';
+import { settled } from '../state/state';
 import { Plot, type Series } from './Plot';
 import { linspace } from './sample';
 
@@ -47,7 +47,7 @@ function Curves({ operation, estimators }: { operation: Operation; estimators: s
       operation: estimator,
       dialect: null,
       dtype: 'f64',
-      params: estimator.id === operation.id ? state.value.params : {},
+      params: estimator.id === operation.id ? settled.value.state.params : {},
       inputs: { log_prob: tensor([1, at.length], at.map((x) => -2.5 + x)), ref_log_prob: tensor([1, at.length], at.map(() => -2.5)) },
       outputs: ['kl'],
     });
@@ -73,7 +73,7 @@ function Curves({ operation, estimators }: { operation: Operation; estimators: s
 }
 
 function Spread({ enumeration, estimators }: { enumeration: Operation; estimators: string[] }) {
-  const { logits, ref_logits: reference } = state.value.inputs;
+  const { logits, ref_logits: reference } = settled.value.state.inputs;
   const own = logits?.shape.length === 1 && reference?.shape.length === 1;
   const inputs = own
     ? { logits: logits!, ref_logits: reference! }

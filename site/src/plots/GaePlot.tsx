@@ -3,7 +3,7 @@
 import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { short } from '../numbers/format';
-import { state, token, valueOf } from '../state/state';
+import { settled, token, valueOf } from '../state/state';
 import { Plot, type Series } from './Plot';
 
 export const NAMED = { params: ['gae_lambda', 'trace_decay'] };
@@ -19,15 +19,15 @@ function decay(operation: Operation): string | undefined {
 export function GaePlot({ operation }: { operation: Operation }) {
   const name = decay(operation)!;
   const output = operation.outputs[0]!.name;
-  const now = valueOf(state.value, name) as number;
-  const first = Object.values(state.value.inputs).find((input) => input.shape.length === 2);
+  const now = valueOf(settled.value.state, name) as number;
+  const first = Object.values(settled.value.state.inputs).find((input) => input.shape.length === 2);
   if (!first) return null;
   const columns = first.shape[1]!;
   const row = Math.min(first.shape[0]! - 1, Math.floor(token.value / columns));
-  const { mask } = state.value.inputs;
+  const { mask } = settled.value.state.inputs;
   const values = [...new Set([0, 0.5, 0.9, 1, now])].sort((left, right) => left - right);
   const series: Series[] = values.flatMap((value, index) => {
-    const { dialect, inputs, params } = state.value;
+    const { dialect, inputs, params } = settled.value.state;
     const { outputs } = evaluate({ operation, dialect, dtype: 'f64', params: { ...params, [name]: value }, inputs, outputs: [output] });
     const data = outputs?.[output]?.data;
     if (!data) return [];

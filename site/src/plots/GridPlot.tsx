@@ -6,7 +6,7 @@ import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { state, valueOf } from '../state/state';
+import { settled, valueOf } from '../state/state';
 import { Alternative } from './Plot';
 
 export const NAMED = {
@@ -46,7 +46,7 @@ function grid() {
 export function GridPlot() {
   const [sweeps, setSweeps] = useState(2);
   const iteration = findOperation('bellman.value_iteration');
-  const given = valueOf(state.value, 'discount');
+  const given = valueOf(settled.value.state, 'discount');
   if (!iteration) return null;
   const discount = typeof given === 'number' ? given : 1;
   const run = (limit: number) =>

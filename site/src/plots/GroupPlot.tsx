@@ -3,7 +3,7 @@
 import { hasInput, hasOutput } from '../catalog/catalog';
 import type { Operation } from '../catalog/types';
 import { short } from '../numbers/format';
-import { result, state } from '../state/state';
+import { settled } from '../state/state';
 import { extent, MARGIN, padded, Plot, type Scales } from './Plot';
 
 export const NAMED = { inputs: ['reward', 'group'], outputs: ['advantage'] };
@@ -14,8 +14,8 @@ export function hasGroups(operation: Operation): boolean {
 }
 
 export function GroupPlot() {
-  const { reward, group } = state.value.inputs;
-  const advantage = result.value.outputs?.advantage;
+  const { reward, group } = settled.value.state.inputs;
+  const advantage = settled.value.result.outputs?.advantage;
   if (!reward || !group || !advantage || advantage.shape.length !== 1 || reward.data.length !== advantage.data.length) return null;
   const groups = [...new Set(group.data)];
   const rows = Array.from(reward.data, (value, index) => ({ group: group.data[index]!, reward: value, advantage: advantage.data[index]! }));

@@ -5,7 +5,7 @@ import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { result, state, valueOf } from '../state/state';
+import { settled, valueOf } from '../state/state';
 import { Plot } from './Plot';
 import { linspace } from './sample';
 
@@ -16,22 +16,22 @@ export function hasLengthPenalty(operation: Operation): boolean {
 }
 
 export function LengthPlot({ operation }: { operation: Operation }) {
-  const longest = valueOf(state.value, 'max_length');
-  const buffer = valueOf(state.value, 'buffer_length');
-  const given = state.value.inputs.length;
+  const longest = valueOf(settled.value.state, 'max_length');
+  const buffer = valueOf(settled.value.state, 'buffer_length');
+  const given = settled.value.state.inputs.length;
   if (typeof longest !== 'number') return null;
   const reach = Math.ceil(Math.max(longest * 1.25, given ? Math.max(...given.data) : 0));
   const at = [...new Set(linspace(0, reach, 201).map(Math.round))];
   const { outputs } = evaluate({
     operation,
-    dialect: state.value.dialect,
+    dialect: settled.value.state.dialect,
     dtype: 'f64',
-    params: state.value.params,
+    params: settled.value.state.params,
     inputs: { length: tensor([at.length], at) },
     outputs: ['penalty'],
   });
   if (!outputs) return null;
-  const own = result.value.outputs?.penalty;
+  const own = settled.value.result.outputs?.penalty;
   return (
     <Plot
       title="Penalty against length"

@@ -5,7 +5,7 @@ import type { Operation } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { result, state } from '../state/state';
+import { settled } from '../state/state';
 import { Plot } from './Plot';
 import { linspace } from './sample';
 
@@ -34,8 +34,8 @@ function density(at: number[], mean: number, std: number): number[] {
 }
 
 export function MixturePlot() {
-  const { component_weight: weight, component_mean: mean, component_std: std } = state.value.inputs;
-  const { outputs } = result.value;
+  const { component_weight: weight, component_mean: mean, component_std: std } = settled.value.state.inputs;
+  const { outputs } = settled.value.result;
   if (!weight || !mean || !std || !outputs) return null;
   const low = Math.min(...mean.data.map((value, index) => value - 3.2 * std.data[index]!));
   const high = Math.max(...mean.data.map((value, index) => value + 3.2 * std.data[index]!));

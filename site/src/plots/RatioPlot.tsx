@@ -6,7 +6,7 @@ import type { Operation, Setting } from '../catalog/types';
 import { evaluate } from '../compute/evaluate';
 import { tensor } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { result, state, token } from '../state/state';
+import { settled, token } from '../state/state';
 import { advantages, clipBounds, ratios, REGIONS, regionOf } from '../views/derived';
 import { MARGIN, Plot, type Scales } from './Plot';
 import { linspace } from './sample';
@@ -27,7 +27,7 @@ export function hasRatioCurve(operation: Operation): boolean {
 
 /** Loss and gradient of single tokens: each log-ratio is a response of one token, so that no mean mixes them. */
 function curve(operation: Operation, advantage: number, at: number[]) {
-  const { params, dialect } = state.value;
+  const { params, dialect } = settled.value.state;
   const forced: Record<string, Setting> = {};
   // The curve is of the policy term of one token: given advantage, no KL term, a plain sum.
   if (hasParam(operation, 'advantage_estimator')) forced.advantage_estimator = 'given';
@@ -61,7 +61,7 @@ export function RatioPlot({ operation }: { operation: Operation }) {
 }
 
 function OneSign({ operation, sign }: { operation: Operation; sign: 1 | -1 }) {
-  const bounds = clipBounds(operation, state.value);
+  const bounds = clipBounds(operation, settled.value.state);
   const reach = Math.max(REACH, bounds && Number.isFinite(bounds.high) ? 1.6 * Math.log(Math.max(1, bounds.high)) : 0);
   const at = linspace(-reach, reach, POINTS);
   const got = curve(operation, sign, at);
@@ -136,11 +136,11 @@ function OneSign({ operation, sign }: { operation: Operation; sign: 1 | -1 }) {
 
 /** The chosen token's log-ratio, and the two curves there; only on the plot of its advantage's sign. */
 function chosen(operation: Operation, sign: 1 | -1): [number, number, number] | null {
-  const ratio = ratios(operation, state.value, state.value);
+  const ratio = ratios(operation, settled.value.state, settled.value.state);
   if (!ratio) return null;
   const index = Math.min(token.value, ratio.length - 1);
-  const advantage = advantages(operation, state.value, result.value.outputs, ratio.length)?.(index) ?? 0;
-  const { mask } = state.value.inputs;
+  const advantage = advantages(operation, settled.value.state, settled.value.result.outputs, ratio.length)?.(index) ?? 0;
+  const { mask } = settled.value.state.inputs;
   if (advantage * sign <= 0 || (mask && mask.data[index] === 0)) return null;
   const at = Math.log(ratio[index]!);
   const here = curve(operation, sign, [at]);

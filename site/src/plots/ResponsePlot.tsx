@@ -6,7 +6,7 @@ import type { Operation } from '../catalog/types';
 import { costOf, evaluate } from '../compute/evaluate';
 import { position } from '../compute/tensor';
 import { short } from '../numbers/format';
-import { result, state, token, valueOf } from '../state/state';
+import { settled, token, valueOf } from '../state/state';
 import { dimensionName, shapeOf } from '../views/layout';
 import { Plot, type Series } from './Plot';
 import { linspace } from './sample';
@@ -18,12 +18,12 @@ const MOST_TIME = 250;
 const WHOLE = new Set(['mask', 'done', 'group', 'index', 'count']);
 
 export function ResponsePlot({ operation }: { operation: Operation }) {
-  const params = operation.params.filter((param) => (param.kind === 'number' || param.kind === 'optional number') && typeof valueOf(state.value, param.name) === 'number');
-  const inputs = operation.inputs.filter((input) => !WHOLE.has(input.domain) && state.value.inputs[input.name]);
+  const params = operation.params.filter((param) => (param.kind === 'number' || param.kind === 'optional number') && typeof valueOf(settled.value.state, param.name) === 'number');
+  const inputs = operation.inputs.filter((input) => !WHOLE.has(input.domain) && settled.value.state.inputs[input.name]);
   const axes = [...inputs.map((input) => `input ${input.name}`), ...params.map((param) => `param ${param.name}`)];
   const [chosenAxis, setAxis] = useState<string | null>(null);
   const [chosenOutput, setOutput] = useState<string | null>(null);
-  const { outputs } = result.value;
+  const { outputs } = settled.value.result;
   const axis = axes.includes(chosenAxis ?? '') ? chosenAxis! : axes[0];
   const available = operation.outputs.filter((output) => outputs?.[output.name]);
   const output = available.find((candidate) => candidate.name === chosenOutput) ?? available[0];
@@ -33,9 +33,9 @@ export function ResponsePlot({ operation }: { operation: Operation }) {
   const [kind, name] = axis.split(' ') as ['input' | 'param', string];
   const param = operation.params.find((candidate) => candidate.name === name);
   const input = operation.inputs.find((candidate) => candidate.name === name);
-  const given = state.value.inputs[name];
+  const given = settled.value.state.inputs[name];
   const place = kind === 'input' ? Math.min(token.value, given!.data.length - 1) : 0;
-  const now = kind === 'param' ? (valueOf(state.value, name) as number) : given!.data[place]!;
+  const now = kind === 'param' ? (valueOf(settled.value.state, name) as number) : given!.data[place]!;
   const span = kind === 'param' ? spanOf(param!, now) : { low: now - 2, high: now + 2 };
   const at = linspace(span.low, span.high, POINTS).filter((x) => kind === 'input' || isLegal(x, param!));
   const shown = outputs[output.name]!;
@@ -44,17 +44,17 @@ export function ResponsePlot({ operation }: { operation: Operation }) {
   const wanted = [output.name, ...(gradientName && outputs[gradientName] ? [gradientName] : [])];
 
   const slow = costOf(operation) * POINTS > MOST_TIME;
-  if (slow && asked !== state.value) {
+  if (slow && asked !== settled.value.state) {
     return (
       <div class="response">
         <p class="quiet">A curve over one number takes {POINTS} evaluations, which is slow here.</p>
-        <button type="button" onClick={() => setAsked(state.value)}>
+        <button type="button" onClick={() => setAsked(settled.value.state)}>
           Draw the curve
         </button>
       </div>
     );
   }
-  const { dialect, params: settings, inputs: all } = state.value;
+  const { dialect, params: settings, inputs: all } = settled.value.state;
   const values = at.map((x) => {
     const moved = kind === 'input' ? { ...all, [name]: { shape: given!.shape, data: given!.data.with(place, x) } } : all;
     const changed = kind === 'param' ? { ...settings, [name]: x } : settings;

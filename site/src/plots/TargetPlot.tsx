@@ -3,7 +3,7 @@
 import { hasOutput } from '../catalog/catalog';
 import type { Operation } from '../catalog/types';
 import { short } from '../numbers/format';
-import { result, state } from '../state/state';
+import { settled } from '../state/state';
 import { extent, padded, Plot } from './Plot';
 
 export const NAMED = { inputs: ['q', 'value', 'q1', 'action'], outputs: ['target', 'td_error', 'td_error1'] };
@@ -13,8 +13,8 @@ export function hasTargets(operation: Operation): boolean {
 }
 
 export function TargetPlot() {
-  const { q, value, q1, action } = state.value.inputs;
-  const target = result.value.outputs?.target;
+  const { q, value, q1, action } = settled.value.state.inputs;
+  const target = settled.value.result.outputs?.target;
   if (!target || target.shape.length !== 1) return null;
   const now = Array.from(target.data, (_, index) => {
     if (q && action) return q.data[index * q.shape[1]! + action.data[index]!]!;

@@ -28,6 +28,9 @@ export class LinkError extends Error {}
 
 /** The address of a state; `null` where it would be too long. */
 export function toHash(state: State): string | null {
+  // A number takes at least a character even when it is compressed well: do not spend the time.
+  const numbers = Object.values(state.inputs).reduce((total, input) => total + input.data.length, 0);
+  if (numbers > LONGEST) return null;
   const described = findOperation(state.operation);
   if (described && equal(state, fresh(described))) return `#${state.operation}`;
   const payload: Payload = { i: {} };
@@ -43,8 +46,6 @@ export function toHash(state: State): string | null {
     if (Object.keys(state.compare.params).length > 0) payload.c.p = state.compare.params;
   }
   const text = JSON.stringify(payload);
-  // What does not compress to a tenth will not fit; do not spend the time.
-  if (text.length > LONGEST * 10) return null;
   const hash = `#${state.operation}~1.${toBase64(deflateSync(strToU8(text), { level: 9 }))}`;
   return hash.length > LONGEST ? null : hash;
 }

@@ -1,6 +1,6 @@
 // What the page shows, as one value; changes go through `change`, which also remembers them for undo.
 
-import { batch, computed, signal } from '@preact/signals';
+import { batch, computed, effect, signal } from '@preact/signals';
 import { baseValue, findOperation } from '../catalog/catalog';
 import type { Operation, Setting } from '../catalog/types';
 import { evaluate, type Dtype, type Result } from '../compute/evaluate';
@@ -60,6 +60,26 @@ export const comparedResult = computed<Result | null>(() => {
   const { compare } = state.value;
   return compare === null ? null : evaluateSetup(compare, state.value);
 });
+
+/** Above this many input numbers the plots follow when the numbers rest, so that the result is there at once. */
+const MANY = 4000;
+/** How long they must rest (ms). */
+const REST = 120;
+
+/** State and result as the plots show them. */
+export const settled = signal<{ state: State; result: Result }>({ state: state.value, result: { outputs: {}, refusal: null } });
+
+/** Begin to evaluate; the catalog is there. */
+export function follow(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    const next = { state: state.value, result: result.value };
+    clearTimeout(timer);
+    const size = Object.values(next.state.inputs).reduce((total, input) => total + input.data.length, 0);
+    if (size <= MANY || next.state.operation !== settled.peek().state.operation) settled.value = next;
+    else timer = setTimeout(() => (settled.value = next), REST);
+  });
+}
 
 /** A formula on a state's inputs: those that it has, the others left out. */
 export function evaluateSetup(setup: Setup, on: State, outputs?: string[]): Result {

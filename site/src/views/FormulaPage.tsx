@@ -4,6 +4,7 @@ import { words } from '../catalog/catalog';
 import type { Operation } from '../catalog/types';
 import { Plots } from '../plots/Plots';
 import { state } from '../state/state';
+import { Compare } from './Compare';
 import { Data } from './Data';
 import { Formula } from './Formula';
 import { Parameters } from './Parameters';
@@ -28,6 +29,7 @@ export function FormulaPage({ operation }: { operation: Operation }) {
           <Formula operation={operation} setup={state.value} />
           <Plots operation={operation} />
           <Data operation={operation} />
+          <Compare operation={operation} />
           <About operation={operation} />
         </div>
       </div>

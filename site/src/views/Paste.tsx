@@ -46,8 +46,8 @@ function Body() {
   const usable = fitted !== null && fitted.unknown.length < (read.pasted?.size ?? 0);
   return (
     <form
-      method="dialog"
-      onSubmit={() => {
+      onSubmit={(event) => {
+        event.preventDefault();
         if (usable) patch({ inputs: fitted!.inputs });
         shown.value = false;
       }}

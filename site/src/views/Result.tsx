@@ -4,6 +4,7 @@ import type { Operation } from '../catalog/types';
 import { bits, exact, short } from '../numbers/format';
 import { hex, result, state } from '../state/state';
 import { goToCell } from './Data';
+import { SameBits } from './SameBits';
 
 export function ResultCard({ operation }: { operation: Operation }) {
   const { outputs, refusal } = result.value;
@@ -70,6 +71,7 @@ export function ResultCard({ operation }: { operation: Operation }) {
           })}
         </dl>
       )}
+      <SameBits operation={operation} />
     </section>
   );
 }

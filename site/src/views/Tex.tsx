@@ -14,6 +14,10 @@ export function Tex({ children, display = false }: { children: string; display?:
       }),
     [children, display],
   );
-  const Tag = display ? 'div' : 'span';
-  return <Tag class={display ? 'tex display' : 'tex'} dangerouslySetInnerHTML={{ __html: html }} />;
+  // A long formula scrolls, so the keyboard must come to it.
+  return display ? (
+    <div class="tex display" tabIndex={0} role="group" aria-label="formula" dangerouslySetInnerHTML={{ __html: html }} />
+  ) : (
+    <span class="tex" dangerouslySetInnerHTML={{ __html: html }} />
+  );
 }

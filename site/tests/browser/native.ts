@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const COMMAND = process.env.PLUMBLINE_COMMAND ?? fileURLToPath(new URL('../../../target/debug/plumbline', import.meta.url));
+export const COMMAND = process.env.PLUMBLINE_COMMAND ?? fileURLToPath(new URL('../../../target/debug/plumbline', import.meta.url));
 
 export interface Arrays {
   [name: string]: { shape: number[]; values: (number | string)[]; bits?: string[] };
