@@ -85,7 +85,7 @@ const PLANTED: &[(&str, &str)] = &[
     ("micro-batches-averaged", "mean-of-means:row-halves"),
     ("not-divided-by-rows", "factor:rows_with_tokens"),
     ("not-divided-by-accumulation-steps", "factor:4"),
-    ("mean-over-padding-too", "factor:tokens/(B*T)"),
+    ("mean-over-padding-too", "input:mask:as-zeros"),
     ("kl-doubled", "term:kl_coefficient*2"),
     // B. Masks.
     ("masked-nan", "masked-junk:old_log_prob:value"),

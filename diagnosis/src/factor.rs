@@ -63,6 +63,9 @@ impl Quantities {
             }
         }
         if found.is_empty() {
+            found.extend(self.with_constant(&told, &close));
+        }
+        if found.is_empty() {
             for first in 0..count {
                 for second in 0..count {
                     let (left, right) = (&self.names[first], &self.names[second]);
@@ -87,6 +90,32 @@ impl Quantities {
                             found.push(Factor { text: format!("{top}/({first}*{second})"), cost: 3 });
                         }
                     }
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Quantities {
+    /// A quantity, or its reciprocal, times one constant that is a plain fraction.
+    fn with_constant(&self, told: &[(usize, f64)], close: &dyn Fn(f64, f64) -> bool) -> Vec<Factor> {
+        let mut found = Vec::new();
+        for (index, name) in self.names.iter().enumerate() {
+            for upright in [true, false] {
+                let of = |case: usize| {
+                    let quantity = self.values[case][index];
+                    if upright { quantity } else { 1.0 / quantity }
+                };
+                let Some((case, factor)) = told.first() else { continue };
+                let constant = factor / of(*case);
+                let varies = told.iter().any(|(other, _)| of(*other) != of(*case));
+                let text = fraction(constant);
+                let is_plain =
+                    constant.is_finite() && constant != 0.0 && (text.contains('/') || constant.fract() == 0.0);
+                if varies && is_plain && told.iter().all(|(case, factor)| close(*factor, constant * of(*case))) {
+                    let quantity = if upright { format!("{name}*{text}") } else { format!("{text}*1/{name}") };
+                    found.push(Factor { text: quantity, cost: 2 });
                 }
             }
         }
@@ -147,6 +176,11 @@ fn fraction_within(number: f64, error: f64) -> String {
             return if denominator == 1 { format!("{numerator}") } else { format!("{numerator}/{denominator}") };
         }
     }
+    for power in [100.0, 1e3, 1e4, 1e5, 1e6] {
+        if (number.abs() * power - 1.0).abs() <= error {
+            return format!("{}1/{power}", if number < 0.0 { "-" } else { "" });
+        }
+    }
     format!("{number:.9}")
 }
 
@@ -160,6 +194,7 @@ mod tests {
         assert_eq!(fraction(-1.0), "-1");
         assert_eq!(fraction(2.0 / 3.0), "2/3");
         assert_eq!(fraction(0.0), "0");
+        assert_eq!(fraction(-0.001), "-1/1000");
         assert_eq!(fraction(std::f64::consts::PI), "3.141592654");
     }
 }

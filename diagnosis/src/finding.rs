@@ -1,5 +1,7 @@
 //! What a diagnosis says.
 
+use super::change::Change;
+
 /// The verdict on one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -28,10 +30,16 @@ pub enum FindingKind {
     MaskedJunk,
     /// The numbers are those of other points of the space.
     Explained,
+    /// The numbers are those of no point that is known, and they depend on what must not matter.
+    Invariance,
     /// The numbers are those of no point that is known.
     Unknown,
+    /// Ordinary cases are right, an edge or a range is not, and no point that is known does that.
+    EdgeOnly,
     /// An output beside value and gradient differs.
     OtherOutput,
+    /// A remark, no deviation: numbers other than 0 stand in an output's masked slots.
+    UnderMask,
 }
 
 impl FindingKind {
@@ -43,8 +51,11 @@ impl FindingKind {
             FindingKind::NotFinite => "not-finite",
             FindingKind::MaskedJunk => "masked-junk",
             FindingKind::Explained => "explained",
+            FindingKind::Invariance => "invariance",
             FindingKind::Unknown => "unknown",
+            FindingKind::EdgeOnly => "edge-only",
             FindingKind::OtherOutput => "other-output",
+            FindingKind::UnderMask => "under-mask",
         }
     }
 }
@@ -58,6 +69,8 @@ pub struct Explanation {
     pub text: String,
     /// How far from what was meant: less is simpler.
     pub cost: u32,
+    /// The changes, where it is made of changes alone.
+    pub changes: Vec<Change>,
 }
 
 /// One finding.

@@ -2,12 +2,14 @@
 
 use super::evidence::{Sample, token_pattern};
 use super::finding::{Explanation, Finding, FindingKind, Verdict, Worst};
+use super::invariance::failures;
 use super::meaning::{Meaning, Numbers, Trainable, outputs};
 use super::search::Search;
 use super::space::Point;
 use super::tolerance::Tolerance;
 use super::words::{number, place};
 use crate::vectors::{Case, Junk, Purpose};
+use plumbline_core::spec::Family;
 use plumbline_evaluate::tensor::Tensor;
 
 /// What an implementation did on a case.
@@ -57,7 +59,7 @@ const SHOWN: usize = 6;
 /// Compare what was observed with what was meant and say what explains the difference.
 pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation], tolerance: Tolerance) -> Diagnosis {
     let mut findings = broken_and_raised(seen);
-    let is_broken = !findings.is_empty();
+    let mut is_broken = !findings.is_empty();
     let skipped = seen
         .iter()
         .filter_map(|seen| match &seen.observed {
@@ -78,7 +80,8 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
     let differing = clean.iter().filter(|sample| !sample.is_right(tolerance)).count();
     let mut conforms_to = None;
     if differing > 0 {
-        let finding = explain(meaning, &clean, tolerance);
+        let id_of = |position: usize| seen.get(position).map(|seen| seen.case.id.clone());
+        let finding = explain(meaning, &clean, &failures(&clean, &id_of, tolerance), tolerance);
         // Where nothing was declared and nothing else is wrong, numbers of another dialect are no mistake.
         conforms_to = finding
             .explanations
@@ -91,10 +94,17 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
             .and_then(|name| meaning.operation.dialect(name))
             .map(|dialect| dialect.name);
         if conforms_to.is_none() {
-            let is_mask = |explanation: &Explanation| explanation.ids.iter().any(|id| id.starts_with("input:mask:"));
-            if finding.explanations.iter().any(is_mask) {
-                // That junk under the mask is counted follows from it.
-                findings.retain(|finding| finding.kind != FindingKind::MaskedJunk);
+            // What follows from the explanation is no finding of its own: junk that is counted, a mean of nothing.
+            let explained: Vec<&Explanation> =
+                finding.explanations.iter().filter(|explanation| !explanation.changes.is_empty()).collect();
+            let affected = seen.iter().filter(|seen| is_broken_off(meaning, seen, tolerance));
+            let all_follow = |explanation: &&Explanation| {
+                let point = Point { meaning, changes: explanation.changes.clone() };
+                affected.clone().all(|seen| follows(&point, seen, tolerance))
+            };
+            if explained.iter().any(all_follow) {
+                findings.retain(|finding| finding.kind == FindingKind::Broken);
+                is_broken = !findings.is_empty();
             }
             findings.push(finding);
         }
@@ -102,12 +112,13 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
     if conforms_to.is_none() {
         findings.extend(other_outputs(meaning, seen, tolerance));
     }
+    findings.extend(under_mask(meaning, &samples));
     findings.sort_by_key(|finding| finding.kind);
     let verdict = match conforms_to {
         Some(name) => Verdict::ConformsToDialect(name),
         None if is_broken => Verdict::Broken,
         None if samples.is_empty() => Verdict::NotCompared,
-        None if findings.is_empty() => Verdict::Conforms,
+        None if findings.iter().all(|finding| finding.kind == FindingKind::UnderMask) => Verdict::Conforms,
         None => Verdict::Differs,
     };
     Diagnosis {
@@ -200,6 +211,8 @@ fn not_finite(samples: &[Sample<'_>], tolerance: Tolerance) -> Option<Finding> {
         " It happens only where a row has no token."
     } else if affected.iter().all(|sample| sample.case.purpose == Purpose::FarRatio) {
         " It happens only where log-ratios are large: an overflow."
+    } else if affected.iter().all(|sample| sample.case.purpose == Purpose::Edge) {
+        " It happens only on an edge case."
     } else {
         ""
     };
@@ -284,11 +297,63 @@ fn masked_junk(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) ->
                     ids: vec![format!("masked-junk:{input}:{where_id}")],
                     text: format!("masked slots of `{input}` are left out before anything is computed from them"),
                     cost: 0,
+                    changes: Vec::new(),
                 }],
                 case,
             }
         })
         .collect()
+}
+
+/// Whether a case shows something that is looked at before the numbers: an error, a number that is not finite, junk.
+fn is_broken_off(meaning: &Meaning, seen: &Observation, tolerance: Tolerance) -> bool {
+    let is_junk = matches!(seen.case.purpose, Purpose::UnderMask { .. });
+    matches!(seen.observed, Observed::Raised(_))
+        || sample(meaning, seen).is_some_and(|sample| is_junk || has_unexpected(&sample, tolerance))
+}
+
+/// Whether an implementation that computes this point would do on a case what was observed there.
+fn follows(point: &Point<'_>, seen: &Observation, tolerance: Tolerance) -> bool {
+    if matches!(seen.observed, Observed::Raised(_)) {
+        return point.numbers(&seen.case, &[]).is_err();
+    }
+    let Some(sample) = sample(point.meaning, seen) else { return true };
+    match point.numbers(&seen.case, &sample.trainables) {
+        // The core refuses where a framework goes on with numbers that are not finite.
+        Err(_) => {
+            matches!(seen.case.purpose, Purpose::UnderMask { junk, .. } if !junk.number().is_finite())
+                || sample.got.all().any(|number| !number.is_finite())
+        }
+        Ok(numbers) => sample.value_is(&numbers, tolerance) && sample.gradient_is(&numbers, tolerance),
+    }
+}
+
+/// Advantages and rewards that are not 0 in masked slots, where the operation's own are: a sum over all slots counts them.
+fn under_mask(meaning: &Meaning, samples: &[Sample<'_>]) -> Option<Finding> {
+    if !matches!(meaning.operation.family, Family::Advantage | Family::Reward) {
+        return None;
+    }
+    let regular = samples.iter().filter(|sample| !matches!(sample.case.purpose, Purpose::UnderMask { .. }));
+    let (sample, slot) = regular.into_iter().find_map(|sample| {
+        let pairs = sample.got.value.iter().zip(&sample.expected.value);
+        let mut masked = pairs.zip(&sample.kept).enumerate().filter(|(_, (_, kept))| !**kept);
+        let (slot, _) = masked.find(|(_, ((got, expected), _))| **expected == 0.0 && **got != 0.0)?;
+        Some((sample, slot))
+    })?;
+    let position = Tensor { shape: sample.main.1.clone(), values: Vec::new() }.position(slot);
+    Some(Finding {
+        kind: FindingKind::UnderMask,
+        text: format!(
+            "A remark, no deviation: under the mask `{}`{} is {} on `{}`, where 0 would be safe; whatever sums over all slots \
+             counts it.",
+            sample.main.0,
+            place(&position),
+            number(sample.got.value[slot]),
+            sample.case.id
+        ),
+        explanations: Vec::new(),
+        case: sample.case.id.clone(),
+    })
 }
 
 /// Outputs that the implementation gave beside value and gradients.
@@ -298,6 +363,7 @@ fn other_outputs(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) 
         let mut bad: Option<(String, f64, f64)> = None;
         let mut differing = 0;
         let mut total = 0;
+        let mut alike: Option<Vec<String>> = None;
         for seen in seen.iter().filter(|seen| !matches!(seen.case.purpose, Purpose::UnderMask { .. })) {
             let Observed::Outputs(given) = &seen.observed else { continue };
             let Some((_, got)) = given.iter().find(|(name, _)| name == spec.name) else { continue };
@@ -308,6 +374,11 @@ fn other_outputs(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) 
             let mask = seen.case.input("mask").filter(|mask| mask.shape == got.shape);
             let kept = |slot: usize| mask.is_none_or(|mask| mask.values[slot] != 0.0);
             total += 1;
+            let now: Vec<String> = look_alikes(meaning, seen, given, got, tolerance);
+            alike = Some(match alike {
+                None => now,
+                Some(before) => before.into_iter().filter(|name| now.contains(name)).collect(),
+            });
             let pairs = got.values.iter().zip(&expected).enumerate();
             let first = pairs.filter(|(slot, _)| kept(*slot)).find(|(_, (got, right))| !tolerance.same(**got, **right));
             if let Some((_, (got, right))) = first {
@@ -324,7 +395,17 @@ fn other_outputs(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) 
                     number(got),
                     number(right)
                 ),
-                explanations: Vec::new(),
+                explanations: alike
+                    .unwrap_or_default()
+                    .into_iter()
+                    .filter(|name| name != spec.name)
+                    .map(|name| Explanation {
+                        ids: vec![format!("output:{}:equals:{name}", spec.name)],
+                        text: format!("`{}` is what `{name}` should be", spec.name),
+                        cost: 2,
+                        changes: Vec::new(),
+                    })
+                    .collect(),
                 case,
             });
         }
@@ -332,8 +413,33 @@ fn other_outputs(meaning: &Meaning, seen: &[Observation], tolerance: Tolerance) 
     findings
 }
 
+/// Inputs and right outputs whose numbers an output has, where the mask keeps them.
+fn look_alikes(
+    meaning: &Meaning,
+    seen: &Observation,
+    given: &[(String, Tensor)],
+    got: &Tensor,
+    tolerance: Tolerance,
+) -> Vec<String> {
+    let mask = seen.case.input("mask").filter(|mask| mask.shape == got.shape);
+    let same = |values: &[f64]| {
+        values.len() == got.values.len()
+            && got.values.iter().zip(values).enumerate().all(|(slot, (got, other))| {
+                mask.is_some_and(|mask| mask.values[slot] == 0.0) || tolerance.same(*got, *other)
+            })
+    };
+    let inputs = seen.case.inputs.iter().filter(|(_, tensor)| same(&tensor.values)).map(|(name, _)| name.to_string());
+    let outputs_named = given.iter().filter_map(|(name, _)| {
+        let spec = meaning.operation.output(name).filter(|spec| spec.gradient_of.is_none())?;
+        let params = meaning.parameters(&seen.case).ok()?;
+        let right = outputs(meaning.operation, &params, &seen.case.inputs, &[spec.name]).ok()?.pop()?;
+        same(&right).then(|| name.clone())
+    });
+    inputs.chain(outputs_named).collect()
+}
+
 /// The finding for numbers that are finite and not right.
-fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> Finding {
+fn explain(meaning: &Meaning, samples: &[Sample<'_>], invariances: &[String], tolerance: Tolerance) -> Finding {
     let differing: Vec<&Sample<'_>> = samples.iter().filter(|sample| !sample.is_right(tolerance)).collect();
     let worst = worst_of(differing.iter().copied());
     let mut text = format!("{} of {} cases differ", differing.len(), samples.len());
@@ -368,6 +474,9 @@ fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> F
         let names: Vec<&str> = differing.iter().map(|sample| sample.case.id.as_str()).collect();
         text += &format!(" Ordinary cases are right: only {} is affected.", list(&names));
     }
+    for invariance in invariances {
+        text += &format!(" {invariance}.");
+    }
     if let Some(pattern) = token_pattern(meaning.operation, samples, tolerance) {
         text += &format!(" As for the gradient, {pattern}.");
     }
@@ -380,6 +489,7 @@ fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> F
                 Tolerance::SINGLE.relative
             ),
             cost: 2,
+            changes: Vec::new(),
         });
     }
     let mut kind = FindingKind::Explained;
@@ -396,10 +506,21 @@ fn explain(meaning: &Meaning, samples: &[Sample<'_>], tolerance: Tolerance) -> F
         }
     }
     if explanations.is_empty() {
-        kind = FindingKind::Unknown;
+        kind = match differing.iter().all(unusual) {
+            true => FindingKind::EdgeOnly,
+            false if !invariances.is_empty() => FindingKind::Invariance,
+            false => FindingKind::Unknown,
+        };
         text += &Search { meaning, samples, tolerance }.unknown();
     }
-    explanations.sort_by_key(|explanation| explanation.cost);
+    // Of equally simple ones first those that agree under the mask too, where nothing need agree.
+    explanations.sort_by_cached_key(|explanation| {
+        let point = Point { meaning, changes: explanation.changes.clone() };
+        let agrees = |sample: &Sample<'_>| {
+            point.numbers(sample.case, &[]).is_ok_and(|numbers| tolerance.all_same(&sample.got.value, &numbers.value))
+        };
+        (explanation.cost, !explanation.changes.is_empty() && !samples.iter().all(agrees))
+    });
     if kind == FindingKind::Explained {
         let words = explanations.iter().take(SHOWN).map(|explanation| explanation.text.as_str()).collect::<Vec<_>>();
         text += &match words.as_slice() {

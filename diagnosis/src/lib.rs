@@ -7,13 +7,18 @@
 //! order, then for the simplest points that reproduce the numbers, and reports all that fit equally well. The inputs that
 //! tell the points apart are [`vectors`].
 
+mod candidates;
 mod change;
+mod composed;
+mod edit;
 mod evidence;
 mod factor;
 mod finding;
+mod invariance;
 mod judge;
 mod meaning;
 pub mod one_shot;
+mod parts;
 mod scaled;
 mod search;
 mod space;
@@ -21,9 +26,12 @@ mod tolerance;
 pub mod vectors;
 mod words;
 
-pub use change::{Change, Edit, Split};
+pub use candidates::single_changes;
+pub use change::{Change, LogRatioEdit, OutputEdit, Parts, Place, Power, Split};
+pub use edit::Edit;
 pub use finding::{Explanation, Finding, FindingKind, Verdict, Worst};
 pub use judge::{Diagnosis, Observation, Observed, diagnose};
 pub use meaning::{Meaning, Numbers, Trainable, output_shape, outputs};
-pub use space::{Point, single_changes};
+pub use search::{may_be_paired, same_axis};
+pub use space::Point;
 pub use tolerance::Tolerance;

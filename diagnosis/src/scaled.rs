@@ -1,7 +1,8 @@
 //! Factors: on everything, on value or gradient alone, on one term of the sum, on each row.
 
-use plumbline_core::spec::{ParamKind, Value};
+use plumbline_core::spec::Value;
 
+use super::candidates::is_coefficient;
 use super::change::Change;
 use super::factor::{Quantities, row_lengths};
 use super::finding::Explanation;
@@ -57,9 +58,26 @@ impl Search<'_> {
                 ids: ids(format!("factor:{}", factor.text)),
                 text: format!("{beside}everything is multiplied by {}", factor.text),
                 cost: cost + 1 + factor.cost as u32,
+                changes: Vec::new(),
             })
             .collect();
-        if found.is_empty() {
+        if let (true, true, Some(factors)) = (found.is_empty(), changes.is_empty(), &both) {
+            let told = factors.iter().flatten().filter(|factor| **factor != 0.0).count();
+            let is_other = factors.iter().flatten().any(|factor| (factor - 1.0).abs() > 1e-6);
+            let says_something = self.samples.iter().any(|sample| sample.got.all().count() > 2);
+            if told > 1 && is_other && says_something {
+                // Of no quantity that is known: it says that everything else is right.
+                found.push(Explanation {
+                    ids: ids("factor:per-case".into()),
+                    text: "all numbers of a case have one factor, another on every case (a normaliser that is none of the \
+                           batch's sizes or parameters)"
+                        .into(),
+                    cost: 6,
+                    changes: Vec::new(),
+                });
+            }
+        }
+        if found.iter().all(|explanation| explanation.cost >= 6) {
             let has_gradient = self.samples.iter().any(|sample| !sample.trainables.is_empty());
             if !has_gradient {
                 return found;
@@ -78,6 +96,7 @@ impl Search<'_> {
                         ids: ids(format!("factor:value*{},gradient*{}", value.text, gradient.text)),
                         text,
                         cost: cost + 3 + (value.cost + gradient.cost) as u32,
+                        changes: Vec::new(),
                     });
                 }
             }
@@ -168,6 +187,58 @@ impl Search<'_> {
                         ids: vec![format!("{id}*{}", factor.text)],
                         text: format!("{what} {}{sign}", factor.text),
                         cost: 2 + 2 * factor.cost as u32,
+                        changes: Vec::new(),
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Tokens with a positive advantage have one factor, those with a negative one another.
+    pub(super) fn sign_factors(&self) -> Vec<Explanation> {
+        let mut by_sign: [Vec<Option<f64>>; 2] = [Vec::new(), Vec::new()];
+        for sample in self.samples {
+            let Some(advantage) = sample.case.input("advantage") else { return Vec::new() };
+            let (Some(got), Some(expected)) = (sample.got.gradients.first(), sample.expected.gradients.first()) else {
+                return Vec::new();
+            };
+            if got.len() % advantage.values.len().max(1) != 0 {
+                return Vec::new();
+            }
+            let width = (got.len() / advantage.values.len().max(1)).max(1);
+            let has_tokens = sample.got.value.len() == got.len();
+            for (factors, sign) in by_sign.iter_mut().zip([1.0, -1.0]) {
+                let of_sign = |slot: &usize| advantage.values[slot / width] * sign > 0.0;
+                let chosen: Vec<usize> = (0..got.len()).filter(of_sign).collect();
+                let pick = |from: &[f64]| chosen.iter().map(|slot| from[*slot]).collect::<Vec<f64>>();
+                let (mut own, mut right) = (pick(got), pick(expected));
+                if has_tokens {
+                    let kept: Vec<usize> = chosen.iter().copied().filter(|slot| sample.kept[*slot]).collect();
+                    own.extend(kept.iter().map(|slot| sample.got.value[*slot]));
+                    right.extend(kept.iter().map(|slot| sample.expected.value[*slot]));
+                }
+                match self.ratio(&own, &right, &[]) {
+                    Some(factor) => factors.push(factor),
+                    None => return Vec::new(),
+                }
+            }
+        }
+        let cases = self.cases();
+        let quantities = Quantities::of(self.meaning, &cases);
+        let [positive, negative] = by_sign;
+        let mut found = Vec::new();
+        for positive in quantities.name(&positive, self.tolerance) {
+            for negative in quantities.name(&negative, self.tolerance) {
+                if positive.text != negative.text {
+                    found.push(Explanation {
+                        ids: vec![format!("factor-by-sign:advantage:{},{}", positive.text, negative.text)],
+                        text: format!(
+                            "tokens with a positive advantage are multiplied by {} and those with a negative one by {}",
+                            positive.text, negative.text
+                        ),
+                        cost: 4 + (positive.cost + negative.cost) as u32,
+                        changes: Vec::new(),
                     });
                 }
             }
@@ -224,14 +295,10 @@ impl Search<'_> {
                     ids: vec![format!("row-factor:{row}")],
                     text: format!("each row's gradient is multiplied by {text} (L_i: the row's unmasked tokens)"),
                     cost: 4 + factor.cost as u32,
+                    changes: Vec::new(),
                 });
             }
         }
         found
     }
-}
-
-/// A number that multiplies a term: 0 is legal and switches it off.
-fn is_coefficient(kind: ParamKind) -> bool {
-    matches!(kind, ParamKind::Number { range, .. } if range.contains(0.0))
 }

@@ -2,11 +2,13 @@
 
 use plumbline_core::spec::{Operation, Value};
 
-use super::change::{Change, plain};
+use super::candidates::single_changes;
+use super::change::{Change, Place, Split, plain};
+use super::edit::Edit;
 use super::evidence::Sample;
 use super::finding::Explanation;
 use super::meaning::{Meaning, Numbers};
-use super::space::{Point, single_changes};
+use super::space::Point;
 use super::tolerance::Tolerance;
 use crate::vectors::Case;
 
@@ -30,20 +32,22 @@ struct Fit {
 impl Search<'_> {
     pub(super) fn explanations(&self) -> Vec<Explanation> {
         let singles = single_changes(self.meaning, &self.cases());
-        let base = self.fit(&[]);
-        let fits: Vec<Fit> = singles.iter().map(|change| self.fit(std::slice::from_ref(change))).collect();
+        let base = self.fit(&[], true);
+        // Where the value is wrong a gradient that fits says nothing by itself.
+        let fits: Vec<Fit> = singles.iter().map(|change| self.fit(std::slice::from_ref(change), base.value)).collect();
         let mut found: Vec<Explanation> = Vec::new();
         for (change, fit) in singles.iter().zip(&fits) {
             if fit.value && fit.gradient {
                 found.push(self.explanation(vec![change.clone()]));
-            } else if fit.value && !base.value && self.fit(&[change.clone(), Change::Unstopped]).gradient {
+            } else if fit.value && !base.value && self.fit(&[change.clone(), Change::Unstopped], false).gradient {
                 found.push(self.explanation(vec![change.clone(), Change::Unstopped]));
             }
         }
         found.extend(self.factors(&[]));
         found.extend(self.terms());
         found.extend(self.row_factor());
-        if base.value && self.fit(&[Change::NoGradient]).gradient {
+        found.extend(self.sign_factors());
+        if base.value && self.fit(&[Change::NoGradient], true).gradient {
             found.push(self.explanation(vec![Change::NoGradient]));
         }
         if base.value && found.is_empty() {
@@ -54,9 +58,15 @@ impl Search<'_> {
         if !found.is_empty() {
             return found;
         }
-        for (value, _) in singles.iter().zip(&fits).filter(|(_, fit)| fit.value) {
-            for (gradient, _) in singles.iter().zip(&fits).filter(|(_, fit)| fit.gradient) {
-                let changes = vec![value.clone(), Change::GradientOf(Box::new(gradient.clone()))];
+        let of_value: Vec<&Change> =
+            singles.iter().zip(&fits).filter(|(_, fit)| fit.value).map(|pair| pair.0).collect();
+        let of_gradient: Vec<&Change> = match of_value.is_empty() {
+            true => Vec::new(),
+            false => singles.iter().filter(|change| self.fit(std::slice::from_ref(*change), true).gradient).collect(),
+        };
+        for value in of_value {
+            for gradient in &of_gradient {
+                let changes = vec![value.clone(), Change::GradientOf(Box::new((*gradient).clone()))];
                 found.push(self.explanation(changes));
             }
         }
@@ -74,10 +84,19 @@ impl Search<'_> {
         self.samples.iter().map(|sample| sample.case).collect()
     }
 
-    /// Whether value and gradient of a point are what was observed, on all samples.
-    fn fit(&self, changes: &[Change]) -> Fit {
+    /// Whether value and gradient of a point are what was observed, on all samples. Gradients are looked at where the
+    /// value fits, or where `gradient` asks for them in any case.
+    fn fit(&self, changes: &[Change], gradient: bool) -> Fit {
         let point = Point { meaning: self.meaning, changes: changes.to_vec() };
         let mut fit = Fit { value: true, gradient: true };
+        for sample in self.samples {
+            if !gradient {
+                let value = point.numbers(sample.case, &[]);
+                if !value.is_ok_and(|numbers| sample.value_is(&numbers, self.tolerance)) {
+                    return Fit { value: false, gradient: false };
+                }
+            }
+        }
         for sample in self.samples {
             let Ok(numbers) = point.numbers(sample.case, &sample.trainables) else {
                 return Fit { value: false, gradient: false };
@@ -94,8 +113,10 @@ impl Search<'_> {
     /// Two changes together.
     fn pairs(&self, singles: &[Change]) -> Vec<Explanation> {
         let base: Vec<&Numbers> = self.samples.iter().map(|sample| &sample.expected).collect();
-        // Only changes that change something, and of each kind of result only the first.
+        // Changes that change something, and of each kind of result only the first; the others are tried beside what
+        // switches an option on.
         let mut active: Vec<(Change, Vec<Numbers>)> = Vec::new();
+        let mut dormant: Vec<Change> = Vec::new();
         for change in singles.iter().filter(|change| may_be_paired(change)) {
             let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
             let numbers: Option<Vec<Numbers>> = self
@@ -105,20 +126,33 @@ impl Search<'_> {
                 .collect();
             let Some(numbers) = numbers else { continue };
             let is_active = numbers.iter().zip(&base).any(|(numbers, base)| numbers.value != base.value);
-            if is_active && !active.iter().any(|(_, other)| *other == numbers) {
+            if !is_active {
+                dormant.push(change.clone());
+            } else if !active.iter().any(|(_, other)| *other == numbers) {
                 active.push((change.clone(), numbers));
             }
         }
         let mut found = Vec::new();
+        let mut attempt = |changes: [&Change; 2]| {
+            if !same_axis(changes[0], changes[1]) {
+                let changes = changes.map(Clone::clone);
+                if self.fit_value_first(&changes) {
+                    found.push(self.explanation(changes.to_vec()));
+                    return true;
+                }
+            }
+            false
+        };
         for (position, (first, _)) in active.iter().enumerate() {
             for (second, _) in active.iter().skip(position + 1) {
-                if same_axis(first, second) {
-                    continue;
+                // Two changes of inputs may give one result or another by their order.
+                if !attempt([first, second]) && changes_inputs(first) && changes_inputs(second) {
+                    attempt([second, first]);
                 }
-                let changes = [first.clone(), second.clone()];
-                let fit = self.fit_value_first(&changes);
-                if fit {
-                    found.push(self.explanation(changes.to_vec()));
+            }
+            if matches!(first, Change::Set(..) | Change::Dialect(_)) {
+                for second in &dormant {
+                    attempt([first, second]);
                 }
             }
         }
@@ -134,14 +168,14 @@ impl Search<'_> {
         if !is_candidate {
             return false;
         }
-        let fit = self.fit(changes);
+        let fit = self.fit(changes, false);
         fit.value && fit.gradient
     }
 
     fn explanation(&self, changes: Vec<Change>) -> Explanation {
         let cost = changes.iter().map(|change| self.cost(change)).sum();
         let words: Vec<String> = changes.iter().map(|change| change.words(&|name| self.setting(name))).collect();
-        Explanation { ids: changes.iter().map(Change::id).collect(), text: words.join(", and "), cost }
+        Explanation { ids: changes.iter().map(Change::id).collect(), text: words.join(", and "), cost, changes }
     }
 
     pub(super) fn words(&self, changes: &[Change]) -> String {
@@ -152,10 +186,45 @@ impl Search<'_> {
         match change {
             Change::Dialect(_) => 0,
             Change::Set(_, Value::None) => 1,
-            Change::Set(_, Value::Number(_) | Value::Integer(_)) | Change::Scale(..) | Change::Operation(_) => 3,
+            Change::Set(_, Value::Name(_) | Value::Flag(_)) => 2,
+            Change::Set(_, Value::Number(number)) if *number == 0.0 || *number == 1.0 => 3,
+            Change::Set(name, value) if self.default_of(name) == Some(*value) => 3,
+            Change::Set(_, Value::Number(_)) => 4,
+            Change::Set(_, Value::Integer(_)) | Change::Scale(..) | Change::Operation(_) => 3,
+            Change::ExchangeParams(first, second) if !(self.is_varied(first) && self.is_varied(second)) => 5,
+            // What learns is not what is taken from elsewhere.
+            Change::Copy { to, .. } if self.trains(to) => 5,
+            Change::Copy { edit: None, at: Place::All, .. } => 2,
+            Change::OperationBy { .. } | Change::Copy { .. } | Change::Output(_) | Change::Outside(..) => 4,
+            Change::Only(..) => 5,
+            Change::Ignored(_) => 1,
+            Change::Parts(Split { by_rows: true, .. })
+            | Change::Misplaced(_)
+            | Change::Square(_)
+            | Change::Reciprocal(_)
+            | Change::ZeroWhere(..) => 3,
             Change::GradientOf(change) => 1 + self.cost(change),
+            Change::Branch(change) | Change::Term(_, change) => 2 + self.cost(change),
             _ => 2,
         }
+    }
+
+    fn trains(&self, input: &str) -> bool {
+        self.meaning.operation.outputs.iter().any(|output| output.gradient_of == Some(input))
+    }
+
+    fn default_of(&self, name: &str) -> Option<Value> {
+        let (_, param) = self.meaning.operation.param(name)?;
+        Some(self.meaning.operation.default_of(param))
+    }
+
+    /// Whether a parameter differs between the cases.
+    fn is_varied(&self, name: &str) -> bool {
+        let Some((position, _)) = self.meaning.operation.param(name) else { return false };
+        let mut values =
+            self.samples.iter().filter_map(|sample| self.meaning.parameters(sample.case).ok()?.get(position).copied());
+        let first = values.next();
+        values.any(|value| Some(value) != first)
     }
 
     /// What a parameter was meant to be: its value where all cases share it.
@@ -221,19 +290,36 @@ impl Search<'_> {
 }
 
 /// Changes that are tried two at a time: those that stand for a decision, not for a size.
-fn may_be_paired(change: &Change) -> bool {
+pub fn may_be_paired(change: &Change) -> bool {
     match change {
-        Change::Operation(_) | Change::Unstopped | Change::Scale(..) | Change::ExchangeParams(..) => false,
-        Change::Set(_, Value::Number(number)) => *number == 0.0,
-        _ => true,
+        Change::Set(_, Value::Number(number)) => *number == 0.0 || *number == 1.0,
+        Change::Set(..)
+        | Change::Dialect(_)
+        | Change::ExchangeInputs(..)
+        | Change::Reflect(..)
+        | Change::Mirror(_)
+        | Change::Ignored(_)
+        | Change::And(..)
+        | Change::Or(..)
+        | Change::MaskedAsZeros
+        | Change::DualClipUngated
+        | Change::Copy { edit: None, at: Place::All, .. }
+        | Change::Parts(Split { by_rows: false, .. }) => true,
+        Change::Input(_, edit) => !matches!(edit, Edit::Whitened { eps: Some(_), .. }),
+        _ => false,
     }
 }
 
+fn changes_inputs(change: &Change) -> bool {
+    !matches!(change, Change::Set(..) | Change::Dialect(_) | Change::Parts(_) | Change::Mirror(_))
+}
+
 /// Two changes of the same parameter or input are one change.
-fn same_axis(first: &Change, second: &Change) -> bool {
+pub fn same_axis(first: &Change, second: &Change) -> bool {
     fn axis(change: &Change) -> Option<&'static str> {
         match change {
             Change::Set(name, _) | Change::Scale(name, _) | Change::Input(name, _) => Some(name),
+            Change::Copy { to, .. } => Some(to),
             Change::Dialect(_) => Some("dialect"),
             Change::Parts(_) => Some("parts"),
             _ => None,

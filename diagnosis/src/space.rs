@@ -2,10 +2,14 @@
 
 use plumbline_core::Error;
 use plumbline_core::catalog;
-use plumbline_core::spec::{Domain, Operation, ParamKind, Value};
+use plumbline_core::num::Real;
+use plumbline_core::spec::{Domain, Operation, Value};
 
-use super::change::{Change, Edit, Split, are_interchangeable};
+use super::change::{Change, LogRatioEdit, Place, Power};
+use super::composed::composed;
+use super::edit::{Edit, power};
 use super::meaning::{Meaning, Numbers, Trainable, outputs};
+use super::parts::in_parts;
 use crate::vectors::Case;
 use plumbline_evaluate::is_real;
 use plumbline_evaluate::tensor::Tensor;
@@ -13,7 +17,7 @@ use plumbline_evaluate::tensor::Tensor;
 /// Step of the differences by which a total derivative is taken.
 const STEP: f64 = 1e-3;
 
-type Inputs = Vec<(&'static str, Tensor)>;
+pub(super) type Inputs = Vec<(&'static str, Tensor)>;
 
 /// A meaning with some changes.
 #[derive(Clone, Debug)]
@@ -47,6 +51,9 @@ impl Point<'_> {
                 .collect();
             return Ok(Numbers { value: self.value(case)?, gradients, uncertainty: 0.0 });
         }
+        if let Some(numbers) = composed(self, case, trainables) {
+            return numbers;
+        }
         if self.needs_total_derivative(trainables) {
             let value = self.value(case)?;
             let gradients =
@@ -70,13 +77,19 @@ impl Point<'_> {
         self.changes.iter().any(|change| match change {
             Change::Unstopped => true,
             Change::ExchangeInputs(first, second) | Change::Reflect(first, second) => trains(first) || trains(second),
-            Change::Input(name, _) | Change::Mirror(name) => trains(name),
+            Change::Input(name, _) | Change::Mirror(name) | Change::ZeroWhere(name, _) => trains(name),
+            Change::Copy { to, .. } => trains(to),
+            Change::LogRatio(_) => trains("log_prob"),
+            Change::MaskedAsZeros => !trainables.is_empty(),
             _ => false,
         })
     }
 
     fn value(&self, case: &Case) -> Result<Vec<f64>, Error> {
-        Ok(self.analytic(case, &[])?.value)
+        match composed(self, case, &[]) {
+            Some(numbers) => Ok(numbers?.value),
+            None => Ok(self.analytic(case, &[])?.value),
+        }
     }
 
     /// Central differences of fourth order of the sum of the value, at every unmasked element of the input; NaN where a
@@ -89,7 +102,13 @@ impl Point<'_> {
         let kept = case.kept(trainable.input);
         let mut gradient = vec![0.0; values.len()];
         let mut moved = case.clone();
-        for (slot, derivative) in gradient.iter_mut().enumerate().filter(|(slot, _)| kept[*slot]) {
+        // What is differentiated is the value's sum, weighted by the cotangent where there is one.
+        let cotangent = case.input("cotangent").map(|tensor| tensor.values.clone()).unwrap_or_default();
+        let weight = |index: usize| cotangent.get(index).copied().unwrap_or(1.0);
+        let leaks = self.changes.iter().any(|change| {
+            matches!(change, Change::LogRatio(LogRatioEdit::ColumnCentred) | Change::Input(_, Edit::RowMeanPadded))
+        });
+        for (slot, derivative) in gradient.iter_mut().enumerate().filter(|(slot, _)| kept[*slot] || leaks) {
             let mut at = |offset: f64| -> Result<Vec<f64>, Error> {
                 if let Some(moved) = moved.values_mut(trainable.input).and_then(|values| values.get_mut(slot)) {
                     *moved = values[slot] + offset;
@@ -102,7 +121,8 @@ impl Point<'_> {
                 // Element by element, so that large elements that do not move leave no rounding error.
                 let near = above.iter().zip(&below).map(|(above, below)| above - below);
                 let far = far_above.iter().zip(&far_below).map(|(above, below)| above - below);
-                Ok(near.zip(far).map(|(near, far)| (8.0 * near - far) / (12.0 * step)).sum())
+                let slopes = near.zip(far).map(|(near, far)| (8.0 * near - far) / (12.0 * step));
+                Ok(slopes.enumerate().map(|(index, slope)| weight(index) * slope).sum())
             };
             let mut coarse = by_step(STEP)?;
             *derivative = f64::NAN;
@@ -122,34 +142,62 @@ impl Point<'_> {
 
     fn analytic(&self, case: &Case, trainables: &[Trainable]) -> Result<Numbers, Error> {
         let (operation, params) = self.parameters(case)?;
-        let mut inputs = case.inputs.clone();
+        let inputs = self.inputs(operation, &params, case)?;
         let mut mirrored = None;
         let mut split = None;
-        let edit = |edit: Edit, inputs: Inputs, name: &str| {
-            edit.apply(&Case { inputs, ..bare(case) }, name).ok_or(Error::MissingInput { argument: "input" })
-        };
         for change in &self.changes {
             match change {
-                Change::Input(name, how) => inputs = edit(*how, inputs, name)?,
-                Change::ExchangeInputs(first, second) => exchange(&mut inputs, first, second)?,
-                Change::Reflect(first, second) => reflect(&mut inputs, first, second)?,
                 Change::Mirror(name) => mirrored = Some(*name),
                 Change::Parts(how) => split = Some(*how),
                 _ => {}
             }
         }
-        inputs.retain(|(name, _)| operation.input(name).is_some());
         let result = |inputs: &Inputs| match split {
             None => direct(operation, &params, inputs, trainables),
             Some(how) => in_parts(operation, &params, inputs, trainables, how),
         };
         let Some(name) = mirrored else { return result(&inputs) };
         // What does not depend on the input stays: -f(-x) + 2 f(0).
-        let mut numbers = result(&edit(Edit::Negated, inputs.clone(), name)?)?;
-        let rest = result(&edit(Edit::Zero, inputs, name)?)?;
+        let mut numbers = result(&edited(case, Edit::Negated, inputs.clone(), name)?)?;
+        let rest = result(&edited(case, Edit::Zero, inputs, name)?)?;
         let pairs = numbers.value.iter_mut().chain(numbers.gradients.iter_mut().flatten()).zip(rest.all());
         pairs.for_each(|(number, rest)| *number = 2.0 * rest - *number);
         Ok(numbers)
+    }
+
+    /// The inputs after all changes of inputs.
+    pub(super) fn inputs(&self, operation: &Operation, params: &[Value], case: &Case) -> Result<Inputs, Error> {
+        let mut inputs = case.inputs.clone();
+        for change in &self.changes {
+            match change {
+                Change::Input(name, how) => inputs = edited(case, *how, inputs, name)?,
+                Change::Ignored(prefix) => {
+                    let is_optional = |name: &str| operation.input(name).is_some_and(|input| input.optional);
+                    inputs.retain(|(name, _)| !(name.starts_with(prefix) && is_optional(name)));
+                }
+                Change::Copy { to, from, edit: how, at } => {
+                    let source = match how {
+                        Some(how) => edited(case, *how, inputs.clone(), from)?,
+                        None => inputs.clone(),
+                    };
+                    copy(&mut inputs, &source, (to, from), *at)?;
+                }
+                Change::CopyFamily(token) => copy_family(&mut inputs, token)?,
+                Change::ZeroWhere(name, flag) => combine(&mut inputs, name, flag, |value, flag| value * (1.0 - flag))?,
+                Change::And(mask, other) => combine(&mut inputs, mask, other, |mask, other| mask * other)?,
+                Change::Or(flag, other) => combine(&mut inputs, flag, other, f64::max)?,
+                Change::LengthsTotal => lengths_total(operation, &mut inputs),
+                Change::MaskedAsZeros => masked_as_zeros(operation, &mut inputs)?,
+                Change::TraceNeverCut => never_cut(&mut inputs)?,
+                Change::LogRatio(how) => log_ratio(operation, params, &mut inputs, *how)?,
+                Change::Power(how) => bootstrap_power(operation, params, &mut inputs, *how)?,
+                Change::ExchangeInputs(first, second) => exchange(&mut inputs, first, second)?,
+                Change::Reflect(first, second) => reflect(&mut inputs, first, second)?,
+                _ => {}
+            }
+        }
+        inputs.retain(|(name, _)| operation.input(name).is_some());
+        Ok(inputs)
     }
 
     pub(crate) fn parameters(&self, case: &Case) -> Result<(&'static Operation, Vec<Value>), Error> {
@@ -176,6 +224,28 @@ impl Point<'_> {
                         params[position] = Value::Number(number * factor);
                     }
                 }
+                Change::Square(name) | Change::Reciprocal(name) => {
+                    if let Some(position) = position(name)
+                        && let Value::Number(number) = params[position]
+                    {
+                        let is_square = matches!(change, Change::Square(_));
+                        params[position] = Value::Number(if is_square { number * number } else { 1.0 / number });
+                    }
+                }
+                Change::CopyParam { to, from } => {
+                    if let (Some(to), Some(from)) = (position(to), position(from)) {
+                        params[to] = params[from];
+                    }
+                }
+                Change::RatioBoundsForLog => {
+                    for (name, sign) in [("clip_ratio_low", -1.0), ("clip_ratio_high", 1.0)] {
+                        if let Some(position) = position(name)
+                            && let Value::Number(number) = params[position]
+                        {
+                            params[position] = Value::Number(sign * Real::ln(1.0 + sign * number));
+                        }
+                    }
+                }
                 Change::ExchangeParams(first, second) => {
                     if let (Some(first), Some(second)) = (position(first), position(second)) {
                         params.swap(first, second);
@@ -185,22 +255,44 @@ impl Point<'_> {
             }
         }
         let other = self.changes.iter().find_map(|change| match change {
-            Change::Operation(id) => catalog::find(id),
+            Change::Operation(id) | Change::OperationBy { id, .. } => catalog::find(id),
             _ => None,
         });
         let Some(other) = other else { return Ok((operation, params)) };
         // The other operation at its own defaults, but for what the case sets and both have.
         let shared: Vec<(&'static str, Value)> =
             case.overrides.iter().filter(|(name, _)| other.param(name).is_some()).copied().collect();
-        Ok((other, crate::vectors::resolve(other, None, &[&shared])?))
+        let mut others = crate::vectors::resolve(other, None, &[&shared])?;
+        for change in &self.changes {
+            if let Change::OperationBy { to, from, squared, .. } = change
+                && let (Some((to, _)), Some(from)) = (other.param(to), position(from))
+                && let Value::Number(number) = params[from]
+            {
+                others[to] = Value::Number(if *squared { number * number } else { number });
+            }
+        }
+        Ok((other, others))
     }
+
+    /// A number that a parameter has here; `None` where it is off.
+    pub(super) fn number(&self, case: &Case, name: &str) -> Option<f64> {
+        let (operation, params) = self.parameters(case).ok()?;
+        match params.get(operation.param(name)?.0)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+fn edited(case: &Case, edit: Edit, inputs: Inputs, name: &str) -> Result<Inputs, Error> {
+    edit.apply(&Case { inputs, ..bare(case) }, name).ok_or(Error::MissingInput { argument: "input" })
 }
 
 fn bare(case: &Case) -> Case {
     Case { id: String::new(), purpose: case.purpose, overrides: Vec::new(), inputs: Vec::new() }
 }
 
-fn direct(
+pub(super) fn direct(
     operation: &'static Operation,
     params: &[Value],
     inputs: &[(&'static str, Tensor)],
@@ -235,252 +327,137 @@ fn reflect(inputs: &mut [(&'static str, Tensor)], first: &str, second: &str) -> 
     Ok(())
 }
 
-/// Evaluate each part of the batch and average: a scalar is the mean over the parts that have a token, what has one
-/// entry per row or slot is put together again (a gradient of a mean divided by the number of parts).
-fn in_parts(
-    operation: &'static Operation,
-    params: &[Value],
-    inputs: &[(&'static str, Tensor)],
-    trainables: &[Trainable],
-    how: Split,
-) -> Result<Numbers, Error> {
-    let none = Error::EmptyMask { argument: "mask" };
-    let shape_of =
-        |name: &str| inputs.iter().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| &tensor.shape);
-    let axis = usize::from(how == Split::ColumnHalves);
-    let length = batch_lengths(operation, inputs).and_then(|lengths| lengths.get(axis).copied()).ok_or(none)?;
-    let ranges: Vec<std::ops::Range<usize>> = match how {
-        Split::Rows => (0..length).map(|row| row..row + 1).collect(),
-        Split::RowHalves | Split::ColumnHalves => vec![0..length.div_ceil(2), length.div_ceil(2)..length],
+/// Numbers of one input put where another one's are.
+fn copy(inputs: &mut Inputs, source: &Inputs, (to, from): (&str, &str), at: Place) -> Result<(), Error> {
+    let missing = Error::MissingInput { argument: "input" };
+    let find = |inputs: &Inputs, name: &str| {
+        inputs.iter().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| tensor.clone())
     };
-    let main = operation.outputs.first();
-    let is_scalar = main.is_some_and(|output| output.shape.is_empty());
-    let follows_axis = main.is_some_and(|output| output.shape.contains(&["B", "T"][axis]));
-    if !is_scalar && !follows_axis {
-        return Err(none);
-    }
-    let mut parts = Vec::new();
-    for range in ranges {
-        let part: Vec<(&'static str, Tensor)> = inputs
-            .iter()
-            .map(|(name, tensor)| (*name, slice(operation, name, tensor, axis, range.clone(), length)))
-            .collect();
-        match direct(operation, params, &part, trainables) {
-            Ok(numbers) => parts.push((range, numbers)),
-            Err(Error::EmptyMask { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let count = parts.len() as f64;
-    if parts.is_empty() {
-        return Err(none);
-    }
-    let value = if is_scalar {
-        vec![parts.iter().map(|(_, numbers)| numbers.value.iter().sum::<f64>()).sum::<f64>() / count]
-    } else {
-        // Rows follow each other; columns would interleave, which only scalars are tried for.
-        if axis == 1 || parts.iter().map(|(range, _)| range.len()).sum::<usize>() != length {
-            return Err(none);
-        }
-        parts.iter().flat_map(|(_, numbers)| numbers.value.iter().copied()).collect()
+    let from = find(source, from).ok_or(missing)?;
+    let flags = match at {
+        Place::Where(flag) => Some(find(inputs, flag).ok_or(missing)?.values),
+        _ => None,
     };
-    let share = if is_scalar { count } else { 1.0 };
-    let mut gradients = Vec::new();
-    for (position, trainable) in trainables.iter().enumerate() {
-        let shape = shape_of(trainable.input).ok_or(none)?;
-        let mut gradient = vec![0.0; shape.iter().product()];
-        let columns: usize = shape.iter().skip(1).product();
-        for (range, numbers) in &parts {
-            let from = numbers.gradients.get(position).ok_or(none)?;
-            for (index, number) in from.iter().enumerate() {
-                let slot = if axis == 0 {
-                    range.start * columns + index
-                } else {
-                    index / range.len() * columns + range.start + index % range.len()
-                };
-                if let Some(to) = gradient.get_mut(slot) {
-                    *to = number / share;
-                }
-            }
-        }
-        gradients.push(gradient);
+    let (_, to) = inputs.iter_mut().find(|(candidate, _)| *candidate == to).ok_or(missing)?;
+    if to.values.len() != from.values.len() || flags.as_ref().is_some_and(|flags| flags.len() != to.values.len()) {
+        return Err(missing);
     }
-    Ok(Numbers { value, gradients, uncertainty: 0.0 })
-}
-
-/// Sizes of the dimensions B and T.
-fn batch_lengths(operation: &Operation, inputs: &[(&'static str, Tensor)]) -> Option<Vec<usize>> {
-    inputs.iter().find_map(|(name, tensor)| {
-        let spec = operation.input(name)?;
-        let is_batch = spec.shapes.iter().any(|shape| *shape == ["B", "T"]) && tensor.shape.len() == 2;
-        is_batch.then(|| tensor.shape.clone())
-    })
-}
-
-fn slice(
-    operation: &Operation,
-    name: &str,
-    tensor: &Tensor,
-    axis: usize,
-    range: std::ops::Range<usize>,
-    length: usize,
-) -> Tensor {
-    let spec = operation.input(name);
-    let shape = spec.and_then(|spec| spec.shapes.iter().find(|shape| shape.len() == tensor.shape.len()));
-    let follows = shape.and_then(|shape| shape.get(axis)).is_some_and(|name| *name == ["B", "T"][axis]);
-    if !follows || tensor.shape.get(axis) != Some(&length) {
-        return tensor.clone();
-    }
-    let columns: usize = tensor.shape.iter().skip(1).product();
-    let keeps = |index: usize| {
-        let position = if axis == 0 { index / columns.max(1) } else { index % columns.max(1) };
-        range.contains(&position)
-    };
-    let mut shape = tensor.shape.clone();
-    shape[axis] = range.len();
-    let values = tensor.values.iter().enumerate().filter(|(index, _)| keeps(*index)).map(|(_, value)| *value);
-    Tensor { shape, values: values.collect() }
-}
-
-/// All single changes of a meaning, in the order in which explanations of equal cost are printed.
-pub fn single_changes(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
-    let operation = meaning.operation;
-    let Some(example) = cases.first() else { return Vec::new() };
-    let mut changes: Vec<Change> = Vec::new();
-    changes.extend(
-        operation
-            .dialects
-            .iter()
-            .filter(|dialect| Some(dialect.name) != meaning.dialect)
-            .map(|dialect| Change::Dialect(dialect.name)),
-    );
-    let by_case: Vec<Vec<Value>> = cases.iter().filter_map(|case| meaning.parameters(case).ok()).collect();
-    for (position, param) in operation.params.iter().enumerate() {
-        let mut values: Vec<Value> = Vec::new();
-        for value in by_case.iter().map(|params| params[position]) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        let changed = param_changes(param.name, param.kind, &values, operation.default_of(param));
-        // A value that all cases have is no change.
-        changes.extend(changed.into_iter().filter(|change| match change {
-            Change::Set(_, value) => values != [*value],
-            _ => true,
-        }));
-    }
-    changes.extend(exchanged_params(operation, &by_case));
-    changes.extend(input_changes(operation, example));
-    changes.extend(Split::ALL.into_iter().map(Change::Parts));
-    changes.push(Change::Unstopped);
-    changes.extend(
-        catalog::operations()
-            .filter(|other| are_interchangeable(operation, other))
-            .map(|other| Change::Operation(other.id)),
-    );
-    changes
-}
-
-fn param_changes(name: &'static str, kind: ParamKind, values: &[Value], default: Value) -> Vec<Change> {
-    let set = |value: Value| Change::Set(name, value);
-    match kind {
-        ParamKind::Choice { names, .. } => names.iter().map(|name| set(Value::Name(name))).collect(),
-        ParamKind::Flag { .. } => vec![set(Value::Flag(false)), set(Value::Flag(true))],
-        ParamKind::Integer { low, high, .. } => {
-            let mut numbers = vec![0, 1];
-            for value in values {
-                if let Value::Integer(number) = value {
-                    numbers.extend([number - 1, number + 1]);
-                }
-            }
-            numbers.sort_unstable();
-            numbers.dedup();
-            numbers.retain(|number| (low..=high).contains(number));
-            numbers.into_iter().map(|number| set(Value::Integer(number))).collect()
-        }
-        ParamKind::Number { range, .. } | ParamKind::OptionalNumber { range, .. } => {
-            let mut changes = Vec::new();
-            if matches!(kind, ParamKind::OptionalNumber { .. }) {
-                changes.push(set(Value::None));
-            }
-            if default != Value::None {
-                changes.push(set(default));
-            }
-            // Round values to which options are often fixed, and common epsilons.
-            for number in [0.0, 1.0, 0.5, 2.0, 3.0, 1e-8, 1e-6, 1e-5, 1e-4] {
-                if range.contains(number) && Value::Number(number) != default && is_plausible(default, number) {
-                    changes.push(set(Value::Number(number)));
-                }
-            }
-            if values.iter().any(|value| matches!(value, Value::Number(number) if *number != 0.0)) {
-                changes.extend([0.5, 2.0, -1.0].into_iter().map(|factor| Change::Scale(name, factor)));
-            }
-            changes
-        }
-    }
-}
-
-/// Epsilons are tried for parameters that are epsilons, and round numbers for those that are not.
-fn is_plausible(default: Value, number: f64) -> bool {
-    let is_small = matches!(default, Value::Number(default) if default.abs() < 1e-2);
-    number == 0.0 || (number < 1e-2) == is_small || matches!(default, Value::Number(0.0))
-}
-
-/// Pairs of real parameters that are both set, to different numbers, on some case.
-fn exchanged_params(operation: &'static Operation, by_case: &[Vec<Value>]) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (first, first_param) in operation.params.iter().enumerate() {
-        for (second, second_param) in operation.params.iter().enumerate().skip(first + 1) {
-            let differ = |params: &Vec<Value>| match (params[first], params[second]) {
-                (Value::Number(first), Value::Number(second)) => first != second,
-                _ => false,
-            };
-            if by_case.iter().any(differ) {
-                changes.push(Change::ExchangeParams(first_param.name, second_param.name));
-            }
-        }
-    }
-    changes
-}
-
-fn input_changes(operation: &'static Operation, example: &Case) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let given: Vec<_> = operation.inputs.iter().filter(|input| example.input(input.name).is_some()).collect();
-    for input in &given {
-        if input.optional && input.domain != Domain::Mask {
-            changes.push(Change::Input(input.name, Edit::Ignored));
-        }
-        let edits: &[Edit] = match input.domain {
-            Domain::Mask if input.optional && input.name != "mask" => &[Edit::Ignored],
-            Domain::Mask => &[Edit::KeepsAll, Edit::DropsLast, Edit::DropsFirst, Edit::KeepsOneMore],
-            Domain::Done | Domain::Index(_) | Domain::Count => &[],
-            Domain::Group => &[Edit::OneGroup, Edit::OwnGroups],
-            _ => &[
-                Edit::Negated,
-                Edit::Zero,
-                Edit::FromNextStep,
-                Edit::FromPreviousStep,
-                Edit::RowMean,
-                Edit::RowMeanPadded,
-                Edit::BatchMean,
-                Edit::Centred,
-                Edit::WhitenedSample,
-                Edit::WhitenedPopulation,
-            ],
+    let columns = to.shape.get(1).copied().unwrap_or(1).max(1);
+    for (slot, (to, from)) in to.values.iter_mut().zip(from.values).enumerate() {
+        let here = match at {
+            Place::All => true,
+            Place::Where(_) => flags.as_ref().is_some_and(|flags| flags[slot] != 0.0),
+            Place::LastStep => slot % columns + 1 == columns,
         };
-        changes.extend(edits.iter().map(|edit| Change::Input(input.name, *edit)));
-        if matches!(input.domain, Domain::Advantage | Domain::Reward | Domain::Value | Domain::Real) {
-            changes.push(Change::Mirror(input.name));
+        if here {
+            *to = from;
         }
     }
-    for (position, first) in given.iter().enumerate() {
-        for second in given.iter().skip(position + 1) {
-            let alike = first.domain == second.domain && first.shapes == second.shapes;
-            if alike && is_real(first.domain) {
-                changes.push(Change::ExchangeInputs(first.name, second.name));
-                changes.push(Change::Reflect(first.name, second.name));
+    Ok(())
+}
+
+/// For each input whose name holds the word, the input whose name is the same without it, shape and all.
+fn copy_family(inputs: &mut Inputs, word: &str) -> Result<(), Error> {
+    let before = inputs.clone();
+    for (name, tensor) in inputs.iter_mut().filter(|(name, _)| name.contains(word)) {
+        let source = name.replacen(word, "", 1);
+        let other = before.iter().find(|(candidate, _)| *candidate == source);
+        *tensor = other.ok_or(Error::MissingInput { argument: "input" })?.1.clone();
+    }
+    Ok(())
+}
+
+/// An input element by element from itself and another one of the same size.
+fn combine(inputs: &mut Inputs, name: &str, other: &str, with: impl Fn(f64, f64) -> f64) -> Result<(), Error> {
+    let missing = Error::MissingInput { argument: "input" };
+    let find = |name: &str| inputs.iter().position(|(candidate, _)| *candidate == name).ok_or(missing);
+    let (first, second) = (find(name)?, find(other)?);
+    let others = inputs[second].1.values.clone();
+    if inputs[first].1.values.len() != others.len() {
+        return Err(missing);
+    }
+    inputs[first].1.values.iter_mut().zip(others).for_each(|(value, other)| *value = with(*value, other));
+    Ok(())
+}
+
+fn lengths_total(operation: &Operation, inputs: &mut Inputs) {
+    let is_length = |name: &str| operation.input(name).is_some_and(|input| input.domain == Domain::Count);
+    let lengths = inputs.iter().filter(|(name, _)| is_length(name));
+    let whole: f64 = lengths.map(|(_, tensor)| tensor.values.iter().sum::<f64>()).sum();
+    inputs.iter_mut().filter(|(name, _)| is_length(name)).for_each(|(_, tensor)| tensor.values.fill(whole));
+}
+
+fn masked_as_zeros(operation: &Operation, inputs: &mut Inputs) -> Result<(), Error> {
+    let mask = inputs.iter().find(|(name, _)| *name == "mask").map(|(_, mask)| mask.clone());
+    let mask = mask.ok_or(Error::MissingInput { argument: "mask" })?;
+    for (name, tensor) in inputs.iter_mut().filter(|(_, tensor)| tensor.shape == mask.shape) {
+        if *name == "mask" {
+            tensor.values.fill(1.0);
+        } else if operation.input(name).is_some_and(|input| is_real(input.domain)) {
+            let masked = tensor.values.iter_mut().zip(&mask.values).filter(|(_, kept)| **kept == 0.0);
+            masked.for_each(|(value, _)| *value = 0.0);
+        }
+    }
+    Ok(())
+}
+
+/// What follows a termination is worth 0, and no flag cuts anything.
+fn never_cut(inputs: &mut Inputs) -> Result<(), Error> {
+    combine(inputs, "next_value", "terminated", |value, flag| value * (1.0 - flag))?;
+    inputs.retain(|(name, _)| *name != "terminated" && *name != "truncated");
+    Ok(())
+}
+
+fn log_ratio(operation: &Operation, params: &[Value], inputs: &mut Inputs, how: LogRatioEdit) -> Result<(), Error> {
+    let missing = Error::MissingInput { argument: "input" };
+    let bound = |name: &str| match operation.param(name).and_then(|(position, _)| params.get(position)) {
+        Some(Value::Number(number)) => Ok(*number),
+        _ => Err(missing),
+    };
+    let find = |name: &str| inputs.iter().position(|(candidate, _)| *candidate == name).ok_or(missing);
+    let (new, old) = (find("log_prob")?, find("old_log_prob")?);
+    let old = inputs[old].1.values.clone();
+    let tensor = &mut inputs[new].1;
+    let mut ratios: Vec<f64> = tensor.values.iter().zip(&old).map(|(new, old)| new - old).collect();
+    match how {
+        LogRatioEdit::ClippedBothSides => {
+            let (low, high) = (bound("clip_ratio_low")?, bound("clip_ratio_high")?);
+            ratios.iter_mut().for_each(|ratio| *ratio = ratio.clamp(-low, high));
+        }
+        LogRatioEdit::ColumnCentred => {
+            let [rows, columns] = tensor.shape[..] else { return Err(missing) };
+            for column in 0..columns {
+                let mean = (0..rows).map(|row| ratios[row * columns + column]).sum::<f64>() / rows as f64;
+                (0..rows).for_each(|row| ratios[row * columns + column] -= mean);
             }
         }
     }
-    changes
+    tensor.values = old.iter().zip(&ratios).map(|(old, ratio)| old + ratio).collect();
+    Ok(())
+}
+
+/// The bootstrap value times the power that it has too much or too little.
+fn bootstrap_power(operation: &Operation, params: &[Value], inputs: &mut Inputs, how: Power) -> Result<(), Error> {
+    let missing = Error::MissingInput { argument: "input" };
+    let discount = ["discount", "gamma"].iter().find_map(|name| {
+        match operation.param(name).and_then(|(position, _)| params.get(position)) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    });
+    let discount = discount.ok_or(missing)?;
+    let find = |name: &str| inputs.iter().find(|(candidate, _)| *candidate == name).map(|(_, tensor)| tensor.clone());
+    let rewards = find("reward").ok_or(missing)?;
+    let width = rewards.shape.get(1).copied().ok_or(missing)?;
+    let mask = find("mask").map_or(vec![1.0; rewards.values.len()], |mask| mask.values);
+    let (_, bootstrap) = inputs.iter_mut().find(|(name, _)| *name == "bootstrap_value").ok_or(missing)?;
+    for (value, kept) in bootstrap.values.iter_mut().zip(mask.chunks(width.max(1))) {
+        let steps = kept.iter().take_while(|kept| **kept != 0.0).count() as i32;
+        let missing_power = match how {
+            Power::Once => 1 - steps,
+            Power::FullWindow => width as i32 - steps,
+        };
+        *value *= power(discount, missing_power);
+    }
+    Ok(())
 }

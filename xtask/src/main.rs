@@ -7,6 +7,7 @@ mod capi;
 mod coverage;
 mod export_fixtures;
 mod gpu;
+mod mutants;
 mod node;
 mod portable;
 mod process;
@@ -37,6 +38,8 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Run the pinned libraries again and show how the golden files differ from what they give.
     ExportFixtures(export_fixtures::Arguments),
+    /// Every mistake of the collection as an implementation, diagnosed: detected, named, false alarms.
+    Mutants(mutants::Arguments),
     /// Write the formula pages of the book from the catalog.
     Book(book::Arguments),
     /// Write the C header, or install the C library.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
+        Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Gpu(arguments) => gpu::run(&arguments),

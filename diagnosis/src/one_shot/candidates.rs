@@ -6,7 +6,7 @@ use plumbline_evaluate::Param;
 
 use super::Name;
 use crate::vectors::Case;
-use crate::{Change, Edit, Meaning, single_changes};
+use crate::{Change, Edit, Meaning, Place, single_changes};
 
 /// A meaning, and all names that mean the same parameters of the same composition.
 pub(super) struct Base {
@@ -102,6 +102,17 @@ pub(super) fn changed(bases: &[Base], scope: &[usize], case: &Case) -> Vec<Candi
                 Change::ExchangeParams(first, second) if !share_a_word(first, second) => {}
                 // Only a gradient tells.
                 Change::Unstopped | Change::NoGradient | Change::GradientOf(_) => {}
+                // So many that one number would fit some of them by accident.
+                Change::Term(..)
+                | Change::Branch(_)
+                | Change::Only(..)
+                | Change::Outside(..)
+                | Change::Output(_)
+                | Change::OperationBy { .. }
+                | Change::Misplaced(_)
+                | Change::TokenByToken { .. } => {}
+                Change::Copy { edit, at, .. } if edit.is_some() || *at != Place::All => {}
+                Change::Input(_, Edit::Whitened { eps: Some(_), .. }) => {}
                 Change::Set(..) | Change::Scale(..) | Change::ExchangeParams(..) => {
                     let point = crate::Point { meaning: &base.meaning, changes: vec![change.clone()] };
                     let Ok((operation, params)) = point.parameters(case) else { continue };

@@ -39,6 +39,40 @@ impl Junk {
     }
 }
 
+/// How a case is made from another one so that the result must not change, or only with its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The rows stand in the opposite order.
+    ReversedRows,
+    /// One more column of padding.
+    PaddedColumn,
+    /// Every reward is larger by the same number.
+    ShiftedRewards,
+}
+
+impl Relation {
+    /// All of them.
+    pub const ALL: [Relation; 3] = [Relation::ReversedRows, Relation::PaddedColumn, Relation::ShiftedRewards];
+
+    /// Its name in case identifiers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::ReversedRows => "reversed-rows",
+            Relation::PaddedColumn => "padded-column",
+            Relation::ShiftedRewards => "shifted-rewards",
+        }
+    }
+
+    /// What was done, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Relation::ReversedRows => "the order of the rows is turned round",
+            Relation::PaddedColumn => "one more column of padding is added",
+            Relation::ShiftedRewards => "every reward is raised by the same number",
+        }
+    }
+}
+
 /// What a case is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -46,8 +80,17 @@ pub enum Purpose {
     Regular,
     /// A row without any unmasked token.
     EmptyRow,
-    /// Log-ratios far from 0.
+    /// Log-ratios, log-probabilities or scores far from where they usually are.
     FarRatio,
+    /// An edge: one token, whole numbers, members of one class only.
+    Edge,
+    /// The case `clean` again, changed in a way that the result must not depend on.
+    Related {
+        /// The way.
+        relation: Relation,
+        /// Position of the case that it is made from.
+        clean: usize,
+    },
     /// The case `clean` again, with junk under the mask of one input.
     UnderMask {
         /// The input that holds the junk.

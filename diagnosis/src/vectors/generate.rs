@@ -5,9 +5,9 @@
 //! and 0, no factor that is 1. Junk stands under the mask in cases of its own, one input at a time.
 
 use plumbline_core::num::Dtype;
-use plumbline_core::spec::{Domain, InputSpec, Operation, ParamKind, Range, Shape, Value};
+use plumbline_core::spec::{Domain, Family, InputSpec, Operation, ParamKind, Range, Shape, Value};
 
-use super::{Case, Junk, Purpose, Random};
+use super::{Case, Junk, Purpose, Random, Relation};
 use plumbline_evaluate::is_real;
 use plumbline_evaluate::tensor::{Tensor, round_to};
 
@@ -94,6 +94,9 @@ pub fn cases_for(
         let case = maker.case("far-ratio".into(), Purpose::FarRatio, &plan, &mut random);
         keep(&mut cases, case);
     }
+    for case in edge_cases(&maker, &mut random) {
+        keep(&mut cases, case);
+    }
     for number in 1..=RANDOM_CASES {
         for _ in 0..ATTEMPTS {
             let plan = Plan::random(&maker, &mut random);
@@ -101,6 +104,38 @@ pub fn cases_for(
             if keep(&mut cases, case) {
                 break;
             }
+        }
+    }
+    if clean_cases > 0 {
+        for relation in Relation::ALL {
+            if let Some(case) = related(operation, &cases[0], relation) {
+                keep(&mut cases, case);
+            }
+        }
+    }
+    // Junk behind the end of an episode, where nothing is read.
+    for input in operation.inputs.iter().filter(|input| input.name.starts_with("next_") && is_real(input.domain)) {
+        let ended =
+            |case: &Case| case.input("done").or_else(|| case.input("terminated")).map(|flags| flags.values.clone());
+        let clean = cases.iter().position(|case| {
+            case.purpose == Purpose::Regular
+                && case.input(input.name).is_some()
+                && ended(case).is_some_and(|flags| flags.iter().any(|flag| *flag != 0.0))
+        });
+        let Some(clean) = clean else { continue };
+        for junk in Junk::ALL {
+            let mut case = cases[clean].clone();
+            case.id = format!("behind-done-{}-{}", input.name, junk.name());
+            case.purpose = Purpose::UnderMask { input: input.name, junk, clean };
+            let flags = ended(&case).unwrap_or_default();
+            let values = case.values_mut(input.name).map(Vec::as_mut_slice).unwrap_or_default();
+            let width = values.len() / flags.len().max(1);
+            for (slot, value) in values.iter_mut().enumerate() {
+                if flags.get(slot / width.max(1)).is_some_and(|flag| *flag != 0.0) {
+                    *value = junk.number();
+                }
+            }
+            keep(&mut cases, case);
         }
     }
     // Junk under the mask of one input at a time: beside the first chosen case in which that input has the mask's shape.
@@ -127,15 +162,145 @@ pub fn cases_for(
     cases
 }
 
-/// Keep only the case of that name; for one with junk under its mask also the same case without.
+/// The first case again, changed in a way that the result must not depend on; `None` where the operation has no such way.
+fn related(operation: &Operation, clean: &Case, relation: Relation) -> Option<Case> {
+    let mut case = clean.clone();
+    case.id = relation.name().into();
+    case.purpose = Purpose::Related { relation, clean: 0 };
+    let shape_of =
+        |name: &str, rank: usize| operation.input(name)?.shapes.iter().find(|shape| shape.len() == rank).copied();
+    let mut is_changed = false;
+    for (name, tensor) in &mut case.inputs {
+        let shape = shape_of(name, tensor.shape.len())?;
+        let domain = operation.input(name)?.domain;
+        match relation {
+            Relation::ReversedRows if shape.first().is_some_and(|first| ["B", "N"].contains(first)) => {
+                let rows = (*tensor.shape.first()?).max(1);
+                let width = tensor.values.len() / rows;
+                let reversed = tensor.values.chunks(width.max(1)).rev().flatten().copied().collect();
+                tensor.values = reversed;
+                is_changed = true;
+            }
+            Relation::PaddedColumn if shape.contains(&"T") => {
+                let ([_, columns], ["B", "T"]) = (tensor.shape.as_slice(), shape) else { return None };
+                let columns = *columns;
+                let rows = tensor.values.chunks(columns.max(1));
+                // What stands there is a number like any other, and masked.
+                let filler =
+                    |row: &[f64]| if domain == Domain::Mask { 0.0 } else { row.first().copied().unwrap_or(0.0) };
+                tensor.values = rows.flat_map(|row| [row, &[filler(row)]].concat()).collect();
+                tensor.shape[1] = columns + 1;
+                is_changed = true;
+            }
+            Relation::ShiftedRewards if domain == Domain::Reward => {
+                tensor.values.iter_mut().for_each(|value| *value += 0.5);
+                is_changed = true;
+            }
+            _ => {}
+        }
+    }
+    let has_mask = case.input("mask").is_some();
+    (is_changed && (has_mask || relation != Relation::PaddedColumn)).then_some(case)
+}
+
+/// Edges that hide behind ordinary numbers: exponentials that overflow in single precision, certainty, a single token, a
+/// group of one, whole numbers, members of one class only. Drawn from their own streams, so that they move no other case.
+fn edge_cases(maker: &Maker<'_>, random: &mut Random) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut own = random.clone();
+    let chosen = || Plan::chosen(maker, Vec::new(), &[1, 2, 4, 3, 2]);
+    let mut add = |name: &str, purpose: Purpose, plan: &Plan, change: &dyn Fn(&InputSpec, &mut Tensor)| {
+        let mut case = maker.case(name.into(), purpose, plan, &mut own);
+        let before: Vec<Tensor> = case.inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
+        for (name, tensor) in &mut case.inputs {
+            if let Some(spec) = maker.operation.input(name) {
+                change(spec, tensor);
+                tensor.values.iter_mut().for_each(|value| *value = round_to(*value, maker.dtype));
+            }
+        }
+        // A case like its plan's says nothing new.
+        if case.inputs.iter().zip(&before).any(|((_, now), before)| now != before) {
+            cases.push(case);
+        }
+    };
+    let log_probs: Vec<&str> =
+        maker.inputs().filter(|input| input.domain == Domain::LogProb).map(|input| input.name).collect();
+    if log_probs.len() > 1 {
+        // The first lies between the others: ratios overflow on one side and vanish on the other.
+        let (first, others) = (log_probs[0], &log_probs[1..]);
+        add("overflow", Purpose::FarRatio, &chosen(), &|input, tensor| {
+            // Sums over responses and scaled margins need more than a token's ratio does.
+            let size = if input.shapes.contains(&(&["B", "T"] as Shape)) { 95.0 } else { 1500.0 };
+            let is_other = others.contains(&input.name);
+            for (index, value) in tensor.values.iter_mut().enumerate() {
+                match input.domain {
+                    Domain::LogProb if input.name == first => *value = -size - 1.0,
+                    Domain::LogProb if is_other && index % 3 == 0 => *value -= 2.0 * size,
+                    Domain::LogProb if is_other && index % 3 == 1 => *value = -1.0 - 0.1 * index as f64,
+                    Domain::LogProb if is_other => *value = -size - 1.5,
+                    // Where the ratio is infinite in single precision the advantage is 0.
+                    Domain::Advantage if index % 3 == 0 => *value = 0.0,
+                    _ => {}
+                }
+            }
+        });
+    }
+    if !log_probs.is_empty() && maker.operation.family == Family::Preference {
+        add("near-certainty", Purpose::FarRatio, &chosen(), &|input, tensor| {
+            if input.domain == Domain::LogProb {
+                tensor.values.iter_mut().for_each(|value| *value *= 1e-9);
+            }
+        });
+    }
+    if maker.operation.family == Family::Preference {
+        add("far-scores", Purpose::FarRatio, &chosen(), &|input, tensor| {
+            if input.domain == Domain::Reward && input.shapes.contains(&(&["N"] as Shape)) {
+                let sign = if input.name.starts_with("chosen") { -1.0 } else { 1.0 };
+                tensor.values.iter_mut().for_each(|value| *value = sign * (60.0 + value.abs()));
+            }
+        });
+    }
+    if maker.has_mask() {
+        add("one-token", Purpose::Edge, &chosen(), &|input, tensor| {
+            if input.name == "mask" {
+                tensor.values.iter_mut().skip(1).for_each(|kept| *kept = 0.0);
+            }
+        });
+    }
+    add("group-of-one", Purpose::Edge, &chosen(), &|input, tensor| {
+        if input.domain == Domain::Group {
+            tensor.values.iter_mut().enumerate().for_each(|(index, group)| *group = f64::from(u8::from(index > 0)));
+        }
+    });
+    if maker.operation.family == Family::TemporalDifference {
+        add("round-numbers", Purpose::Edge, &chosen(), &|input, tensor| {
+            if matches!(input.domain, Domain::Reward | Domain::Value) {
+                tensor.values.iter_mut().for_each(|value| *value = value.round());
+            }
+            if input.domain == Domain::Done {
+                tensor.values.fill(1.0);
+            }
+        });
+    }
+    add("one-class", Purpose::Edge, &chosen(), &|input, tensor| {
+        if input.domain == Domain::Mask && !input.optional && input.name != "mask" {
+            tensor.values.fill(1.0);
+        }
+    });
+    cases
+}
+
+/// Keep only the case of that name; for one that is made from another also that one.
 pub fn retain(cases: &mut Vec<Case>, name: &str) {
     let clean = cases.iter().find(|case| case.id == name).and_then(|case| match case.purpose {
-        Purpose::UnderMask { clean, .. } => cases.get(clean).map(|case| case.id.clone()),
+        Purpose::UnderMask { clean, .. } | Purpose::Related { clean, .. } => {
+            cases.get(clean).map(|case| case.id.clone())
+        }
         _ => None,
     });
     cases.retain(|case| case.id == name || Some(&case.id) == clean.as_ref());
     for case in cases {
-        if let Purpose::UnderMask { clean, .. } = &mut case.purpose {
+        if let Purpose::UnderMask { clean, .. } | Purpose::Related { clean, .. } = &mut case.purpose {
             *clean = 0;
         }
     }
@@ -301,6 +466,8 @@ impl Maker<'_> {
                     let limit = plan.size(dimension);
                     draw(count, |_| random.below(limit) as f64)
                 }
+                // Lengths are at least 1; identifiers of tokens may be that of padding.
+                Domain::Count if shape == ["B", "T"] => draw(count, |_| random.below(4) as f64),
                 Domain::Count => draw(count, |_| 1.0 + random.below(4) as f64),
                 Domain::LogProb => log_probs.next(count, self.inputs().filter(is_log_prob).count(), plan, random),
                 domain => self.reals(domain, shape, count, &sizes, plan, random),
@@ -317,7 +484,8 @@ impl Maker<'_> {
             let count = sizes.iter().product();
             return draw(count, |slot| f64::from(u8::from(slot == 0 || random.below(4) > 0)));
         };
-        let is_selection = shape != ["B", "T"];
+        // Along time rows have lengths; elsewhere some members are left out.
+        let is_selection = !shape.last().is_some_and(|name| ["T", "S"].contains(name));
         let mut kept = Vec::with_capacity(rows * columns);
         for row in 0..*rows {
             let length = if is_selection { *columns } else { plan.lengths[row % plan.lengths.len()].min(*columns) };
@@ -461,8 +629,10 @@ fn draw_param(kind: ParamKind, base: Value, drawn: bool, random: &mut Random) ->
         (ParamKind::OptionalNumber { range, .. }, Value::None) if drawn && random.below(2) == 0 => {
             Some(Value::Number(inside(range, random)))
         }
+        // Small numbers too: a window that is longer than every row hides how long it is.
         (ParamKind::Integer { low, high, .. }, Value::Integer(base)) => {
-            Some(Value::Integer((base + random.below(3) as i64).clamp(low, high)))
+            let start = if drawn && random.below(2) == 0 { low.max(1) } else { base };
+            Some(Value::Integer((start + random.below(3) as i64).clamp(low, high)))
         }
         (ParamKind::Flag { .. }, Value::Flag(_)) if drawn => Some(Value::Flag(random.below(2) == 0)),
         (ParamKind::Choice { names, .. }, Value::Name(_)) if drawn && random.below(2) == 0 => {

@@ -5,6 +5,6 @@ mod case;
 mod generate;
 mod random;
 
-pub use case::{Case, Junk, Purpose, as_given, resolve};
+pub use case::{Case, Junk, Purpose, Relation, as_given, resolve};
 pub use generate::{Taken, cases_for, retain};
 pub use random::Random;
