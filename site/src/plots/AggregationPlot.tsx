@@ -97,7 +97,7 @@ export function AggregationPlot({ operation }: { operation: Operation }) {
           );
         })}
       </div>
-      <p class="quiet small-print">Each row is a response, darker weighs more within its mode; beside it the weight of the whole response.</p>
+      <p class="quiet small-print">Each row is a response; a stronger colour weighs more within its mode. Beside it stands the weight of the whole response.</p>
       <Alternative
         title={title}
         description={description}

@@ -1,7 +1,7 @@
 // The state as code, a vector, or a trainer's settings.
 
 import { signal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Operation } from '../catalog/types';
 import type { Outputs } from '../compute/evaluate';
 import { isConfigurable, trl, verl } from '../copy/configuration';
@@ -38,7 +38,7 @@ export function openCopy(): void {
 
 export function Copy() {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (shown.value && !dialog.current?.open) dialog.current?.showModal();
     if (!shown.value && dialog.current?.open) dialog.current.close();
   }, [shown.value]);

@@ -10,6 +10,15 @@ import { derivedColumns, type Derived } from './derived';
 import { dimensionName, shapeOf, tables, type Column, type Table } from './layout';
 import { NumberBox } from './NumberBox';
 import { openPaste } from './Paste';
+import { Prose } from './Prose';
+
+function ClipboardIcon() {
+  return (
+    <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true" class="icon">
+      <path d="M5.5 3H3.5v11h9V3h-2M5.5 2h5v2.5h-5zM6 8h4M6 11h4" />
+    </svg>
+  );
+}
 
 /** Rows of a table that are shown at once. */
 const PAGE = 48;
@@ -236,7 +245,7 @@ function Head({ column }: { column: Column }) {
       {column.name}
       {column.input && (
         <button type="button" class="small" aria-label={`Paste ${column.name}`} onClick={() => openPaste(column.name)}>
-          ⎘
+          <ClipboardIcon />
         </button>
       )}
     </th>
@@ -350,10 +359,12 @@ function Grid({ table }: { table: Table }) {
     <div class="table-frame">
       <h3 class="grid-title">
         <code>{column.name}</code>
-        <span class="quiet">{column.meaning}</span>
+        <span class="quiet">
+          <Prose>{column.meaning}</Prose>
+        </span>
         {column.input && (
           <button type="button" class="small" aria-label={`Paste ${column.name}`} onClick={() => openPaste(column.name)}>
-            ⎘
+            <ClipboardIcon />
           </button>
         )}
       </h3>

@@ -8,6 +8,7 @@ import { Compare } from './Compare';
 import { Data } from './Data';
 import { Formula } from './Formula';
 import { Parameters } from './Parameters';
+import { Prose } from './Prose';
 import { ResultCard } from './Result';
 
 export function FormulaPage({ operation }: { operation: Operation }) {
@@ -21,18 +22,18 @@ export function FormulaPage({ operation }: { operation: Operation }) {
         <p class="summary">{operation.summary}</p>
       </header>
       <div class="columns">
+        <ResultCard operation={operation} />
         <div class="left">
           <Parameters operation={operation} />
         </div>
         <div class="right">
-          <ResultCard operation={operation} />
           <Formula operation={operation} setup={state.value} />
           <Plots operation={operation} />
-          <Data operation={operation} />
-          <Compare operation={operation} />
-          <About operation={operation} />
         </div>
       </div>
+      <Data operation={operation} />
+      <Compare operation={operation} />
+      <About operation={operation} />
     </article>
   );
 }
@@ -41,7 +42,11 @@ function About({ operation }: { operation: Operation }) {
   return (
     <section class="card about" aria-labelledby="about-heading">
       <h2 id="about-heading">About</h2>
-      {operation.notes !== '' && <p>{operation.notes}</p>}
+      {operation.notes !== '' && (
+        <p>
+          <Prose>{operation.notes}</Prose>
+        </p>
+      )}
       <details>
         <summary>What the names mean</summary>
         <dl class="names">
@@ -50,7 +55,9 @@ function About({ operation }: { operation: Operation }) {
               <dt>
                 <code>{entry.name}</code>
               </dt>
-              <dd>{entry.meaning}</dd>
+              <dd>
+                <Prose>{entry.meaning}</Prose>
+              </dd>
             </div>
           ))}
         </dl>

@@ -7,6 +7,7 @@ import type { Operation, ParamSpec, Setting } from '../catalog/types';
 import { exact } from '../numbers/format';
 import { patch, result, setParam, state, valueOf } from '../state/state';
 import { NumberBox } from './NumberBox';
+import { Prose } from './Prose';
 import { Tex } from './Tex';
 import { useEffective } from './useEffective';
 
@@ -92,7 +93,7 @@ function Parameter({ operation, param }: { operation: Operation; param: ParamSpe
       </div>
       <Control id={id} param={param} value={value} onComplaint={setComplaint} />
       <p class="meaning" id={`${id}-meaning`}>
-        {param.meaning}
+        <Prose>{param.meaning}</Prose>
         {legalText(param) !== '' && <> <span class="legal">({legalText(param)})</span></>}
       </p>
       {message && (

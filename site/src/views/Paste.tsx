@@ -1,7 +1,7 @@
 // The dialog that takes numbers from elsewhere.
 
 import { signal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { fit } from '../paste/fit';
 import { parse, PasteError, type Pasted } from '../paste/parse';
 import { operation, patch, state } from '../state/state';
@@ -19,7 +19,7 @@ export function openPaste(input: string | null): void {
 
 export function Paste() {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (shown.value && !dialog.current?.open) dialog.current?.showModal();
     if (!shown.value && dialog.current?.open) dialog.current.close();
   }, [shown.value]);

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
-import { address, go, link, ready, shownBits, visit } from './harness';
+import { go, link, ready, shownBits, visit } from './harness';
 
 const lead = (page: Page) => page.locator('.lead-value').textContent();
 const box = (page: Page, name: string) => page.locator(`#param-${name}`);
@@ -116,12 +116,16 @@ test('a link holds everything, and leads back to it', async () => {
     await cell(page, 'log_prob', 2).fill('-0.123456789012345678');
     await cell(page, 'log_prob', 17).fill('nan');
     await page.locator('.segmented label', { hasText: 'f32' }).click();
-    await page.waitForFunction(() => location.hash.startsWith('#objective.ppo~1.'));
-    await page.waitForTimeout(400);
     const before = await shownBits(page);
-    const hash = await page.evaluate(() => location.hash);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy link' }).click();
+    await page.getByText('link copied').waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied).toContain('#objective.ppo~1.');
+    // The address follows by itself.
+    await page.waitForFunction((wanted) => location.href === wanted, copied);
     const other = await context.newPage();
-    await other.goto(address(hash));
+    await other.goto(copied);
     await ready(other);
     expect(await shownBits(other)).toEqual(before);
     expect(Object.keys(before).length).toBeGreaterThan(50);
