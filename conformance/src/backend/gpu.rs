@@ -38,6 +38,43 @@ impl<D: Device> Backend for OnDevice<D> {
     }
 }
 
+/// The first CUDA device of this machine, opened when it is first asked for.
+#[derive(Debug, Default)]
+pub struct Gpu {
+    #[cfg(feature = "cuda")]
+    device: std::cell::OnceCell<Result<plumbline_gpu::Cuda, Error>>,
+}
+
+impl Gpu {
+    #[cfg(feature = "cuda")]
+    fn device(&self) -> Result<&plumbline_gpu::Cuda, String> {
+        self.device.get_or_init(plumbline_gpu::Cuda::open).as_ref().map_err(Error::to_string)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn device(&self) -> Result<&Emulated, String> {
+        Err("this program was built without the feature `cuda`".to_owned())
+    }
+}
+
+impl Backend for Gpu {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+
+    fn dtypes(&self) -> &'static [Dtype] {
+        &[Dtype::F32, Dtype::F64]
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.device().map(|_| ())
+    }
+
+    fn evaluate(&self, request: &Request<'_>) -> Result<Outputs, Failure> {
+        on_device(self.device().map_err(Failure::Broke)?, request)
+    }
+}
+
 /// Evaluate on a device. What is no judgement of the input ends as an error of the device, kept aside.
 fn on_device<D: Device>(device: &D, request: &Request<'_>) -> Result<Outputs, Failure> {
     let kernels = Kernels { device, aside: RefCell::new(None) };

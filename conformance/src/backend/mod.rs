@@ -11,7 +11,7 @@ use plumbline_core::num::Dtype;
 
 pub use self::c::C;
 pub use self::core::Core;
-pub use self::gpu::OnDevice;
+pub use self::gpu::{Gpu, OnDevice};
 pub use self::wasm::Wasm;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
@@ -61,6 +61,7 @@ pub fn backends() -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(Core),
         Box::new(OnDevice::host()),
+        Box::new(Gpu::default()),
         Box::new(C::default()),
         Box::new(Wasm::simd128()),
         Box::new(Wasm::scalar()),

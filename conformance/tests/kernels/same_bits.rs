@@ -1,9 +1,10 @@
 //! Golden cases through core and through devices.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use plumbline_conformance::backend::{Backend, Core, Failure};
-use plumbline_conformance::fixture;
+use plumbline_conformance::fixture::{self, Golden};
 use plumbline_conformance::verify::dialect_of;
 use plumbline_evaluate::{Outputs, Request, Wanted};
 
@@ -24,7 +25,8 @@ pub fn compare(backend: &dyn Backend) -> Result<Tally, String> {
 /// Compare the golden cases of the operations that begin so.
 pub fn compare_family(backend: &dyn Backend, family: &str) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    let files = fixture::embedded().map_err(|error| error.to_string())?;
+    static FILES: OnceLock<Vec<Golden>> = OnceLock::new();
+    let files = FILES.get_or_init(|| fixture::embedded().unwrap());
     let cases = files.iter().flat_map(|file| file.cases.iter().map(move |case| (file, case)));
     for (golden, case) in cases.filter(|(_, case)| case.operation.starts_with(family)) {
         let request = Request {

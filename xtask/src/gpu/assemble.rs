@@ -51,7 +51,8 @@ fn assembler() -> Result<PathBuf, String> {
 /// Assemble for one architecture.
 fn assemble(assembler: &Path, architecture: &str) -> Result<BTreeMap<String, Needs>, String> {
     let mut command = program(&assembler.display().to_string());
-    command.args(["-v", &format!("-arch={architecture}"), "-o"]).arg(root().join("target/ptxas/kernels.cubin"));
+    command.args(["-v", &format!("-arch={architecture}"), "-o"]);
+    command.arg(root().join(format!("target/ptxas/{architecture}.cubin")));
     let output = command.arg(folder().join("plumbline.ptx")).output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
@@ -84,9 +85,14 @@ fn table(assembler: &Path) -> Result<String, String> {
         "kernel"
     );
     let mut rows: BTreeMap<String, String> = BTreeMap::new();
-    for architecture in ARCHITECTURES {
+    // All at once: they wait for nothing but processors.
+    let results = std::thread::scope(|scope| {
+        let threads = ARCHITECTURES.map(|architecture| scope.spawn(move || assemble(assembler, architecture)));
+        threads.map(|thread| thread.join().map_err(|_| "ptxas: a thread broke down".to_owned()).and_then(|needs| needs))
+    });
+    for (architecture, needs) in ARCHITECTURES.iter().zip(results) {
         write!(text, " {architecture:>17}").map_err(|error| error.to_string())?;
-        for (name, Needs { registers, stack, spills, shared }) in assemble(assembler, architecture)? {
+        for (name, Needs { registers, stack, spills, shared }) in needs? {
             if spills > 0 && WITHOUT_SPILLS.iter().any(|kernel| name.starts_with(kernel)) {
                 return Err(format!("{name} spills {spills} bytes on {architecture}"));
             }

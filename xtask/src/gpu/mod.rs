@@ -1,6 +1,7 @@
 //! `cargo xtask gpu …`: the kernels' code for the device.
 
 mod assemble;
+mod driverless;
 mod ptx;
 
 use crate::step::Step;
@@ -38,5 +39,6 @@ pub fn steps() -> Vec<Step> {
     vec![
         Step::new("PTX is what the kernels give", ptx::check),
         Step::new("PTX assembles for five architectures", assemble::check),
+        Step::new("CUDA without a driver", driverless::check),
     ]
 }
