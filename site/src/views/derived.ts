@@ -28,10 +28,16 @@ export function ratios(operation: Operation, setup: Setup, on: State): Float64Ar
   const level = valueOf(setup, 'ratio_level') ?? 'token';
   const ratio = findOperation(`ratio.${level}`);
   if (!ratio) return null;
+  // A slider moves neither of these, so the last answer most often stands.
+  const asked = [ratio, on.dtype, current, old, mask];
+  if (lastRatios && asked.every((part, index) => part === lastRatios!.asked[index])) return lastRatios.ratios;
   const inputs = { log_prob: current, old_log_prob: old, ...(mask ? { mask } : {}) };
   const { outputs } = evaluate({ operation: ratio, dialect: null, dtype: on.dtype, params: {}, inputs, outputs: ['ratio'] });
-  return outputs?.ratio?.data ?? null;
+  lastRatios = { asked, ratios: outputs?.ratio?.data ?? null };
+  return lastRatios.ratios;
 }
+
+let lastRatios: { asked: unknown[]; ratios: Float64Array | null } | null = null;
 
 /** The bounds of the ratio, where the operation clips it. */
 export function clipBounds(operation: Operation, setup: Setup): { low: number; high: number } | null {
