@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
+mod adapters;
 mod bench;
 mod bits;
 mod book;
@@ -48,6 +49,8 @@ enum Command {
     Gpu(gpu::Arguments),
     /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
     Bench(bench::Arguments),
+    /// Run the adapters of real libraries and write their verdicts as a page of the book (gigabytes of libraries).
+    Adapters(adapters::Arguments),
     /// Build the Python wheel, with the program inside, into target/wheels.
     Wheel(python::Arguments),
     /// Compare the f32 exponential and logarithm with a correctly rounded oracle on all 2^32 inputs (minutes; needs a C
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Gpu(arguments) => gpu::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Adapters(arguments) => adapters::run(&arguments),
         Command::Wheel(arguments) => python::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Wasm(arguments) => wasm::run(&arguments),

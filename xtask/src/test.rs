@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::adapters;
 use crate::bits;
 use crate::capi;
 use crate::gpu;
@@ -79,6 +80,7 @@ fn steps() -> Vec<Step> {
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.
     steps.push(Step::cargo("documentation tests", |command| command.args(["test", "--quiet", "--workspace", "--doc"])));
     steps.push(Step::cargo("tests", |command| command.args(["test", "--quiet", "--workspace", "--all-targets"])));
+    steps.extend(adapters::steps());
     steps.extend(python::steps());
     steps
 }

@@ -208,6 +208,7 @@ fn check(
     Ok(Checked {
         id: declared.id.clone(),
         dialect: meaning.dialect.map(str::to_owned),
+        settings: meaning.settings.clone(),
         finite_padding: declared.finite_padding,
         known: vec![None; diagnosis.findings.len()],
         diagnosis,

@@ -1,10 +1,11 @@
 //! The report as one JSON object.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Checked, Report, words};
 use plumbline_core::num::Dtype;
 use plumbline_diagnosis::Verdict;
+use plumbline_evaluate::describe::setting;
 use plumbline_evaluate::tensor::to_json;
 
 /// The object that `plumbline check --json` prints.
@@ -65,9 +66,12 @@ fn operation(report: &Report, checked: &Checked) -> Value {
             })
         })
         .collect();
+    let settings: Map<String, Value> =
+        checked.settings.iter().map(|(name, value)| ((*name).to_owned(), setting(*value))).collect();
     json!({
         "id": checked.id,
         "dialect": checked.dialect,
+        "settings": settings,
         "finite_padding": checked.finite_padding,
         "verdict": verdict,
         "conforms_to": conforms_to,

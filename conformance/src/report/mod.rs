@@ -9,6 +9,7 @@ mod one_shot;
 mod style;
 mod text;
 
+use plumbline_core::spec::Value;
 use plumbline_diagnosis::{Diagnosis, Verdict};
 
 pub use curve::{Curve, CurvePoint, Sweep, sweeps};
@@ -26,6 +27,8 @@ pub struct Checked {
     pub id: String,
     /// The dialect that was meant.
     pub dialect: Option<String>,
+    /// Parameters that it fixes, where they differ from the dialect's.
+    pub settings: Vec<(&'static str, Value)>,
     /// Whether it relies on finite numbers under the mask, so that NaN was not tried there.
     pub finite_padding: bool,
     /// What was found.

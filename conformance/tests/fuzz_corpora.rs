@@ -1,0 +1,44 @@
+//! The fuzzers' committed corpora, replayed: what was found once stays mended, on the stable toolchain.
+
+use std::path::Path;
+
+#[path = "../../fuzz/src/readers.rs"]
+mod readers;
+
+fn replay(target: &str, run: fn(&[u8]), least: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= least, "{target} has {} files", files.len());
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        run(&bytes);
+        // Cut off anywhere, and with a byte changed, it must hold too.
+        for cut in (0..bytes.len()).step_by(bytes.len() / 8 + 1) {
+            run(&bytes[..cut]);
+            let mut changed = bytes.clone();
+            changed[cut] ^= 0x15;
+            run(&changed);
+        }
+    }
+}
+
+#[test]
+fn greetings() {
+    replay("protocol_start", readers::protocol_start, 4);
+}
+
+#[test]
+fn answers() {
+    replay("protocol_answer", readers::protocol_answer, 6);
+}
+
+#[test]
+fn batches() {
+    replay("batch_file", readers::batch_file, 6);
+}
+
+#[test]
+fn known_deviations() {
+    replay("known_file", readers::known_file, 3);
+}
