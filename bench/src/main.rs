@@ -8,6 +8,7 @@ mod python;
 mod report;
 mod sweep;
 mod verl;
+mod wasm;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ struct Arguments {
     /// What is measured.
     #[arg(value_enum, default_value = "ppo")]
     subject: Subject,
-    /// Responses [256 for ppo, 1024 for gae]; states [1000000 for sweep].
+    /// Responses [256 for ppo, 1024 for gae, 64 for wasm]; states [1000000 for sweep].
     #[arg(long)]
     rows: Option<usize>,
     /// Tokens of each.
@@ -50,6 +51,8 @@ enum Subject {
     Gae,
     /// A sweep of value iteration over a sparse process.
     Sweep,
+    /// PPO with a k3 penalty in the npm package (`cargo xtask wasm` builds it; needs Node.js).
+    Wasm,
 }
 
 fn main() -> ExitCode {
@@ -73,6 +76,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Subject::Ppo => ppo(arguments),
         Subject::Gae => gae::run(arguments).map(|text| print!("{text}")),
         Subject::Sweep => sweep::run(arguments).map(|text| print!("{text}")),
+        Subject::Wasm => wasm::run(arguments).map(|text| print!("{text}")),
     }
 }
 

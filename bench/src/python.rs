@@ -28,19 +28,29 @@ impl Python {
         arrays: &[(&str, Vec<u8>)],
         arguments: &[String],
     ) -> Result<Self, String> {
+        Self::start_program(python, &["-c", script], arrays, arguments)
+    }
+
+    /// The same for a script in another language: `program` with `flags` runs it.
+    pub fn start_program(
+        program: &Path,
+        flags: &[&str],
+        arrays: &[(&str, Vec<u8>)],
+        arguments: &[String],
+    ) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         for (name, bytes) in arrays {
             std::fs::write(folder.path().join(name), bytes).map_err(|error| error.to_string())?;
         }
-        let mut child = Command::new(python)
-            .args(["-c", script])
+        let mut child = Command::new(program)
+            .args(flags)
             .arg(folder.path())
             .args(arguments)
             .envs([("CUDA_VISIBLE_DEVICES", ""), ("OMP_NUM_THREADS", "1")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("{}: {error}", python.display()))?;
+            .map_err(|error| format!("{}: {error}", program.display()))?;
         let to = child.stdin.take().ok_or("no standard input")?;
         let from = BufReader::new(child.stdout.take().ok_or("no standard output")?);
         let mut process = Python { child, to, from, folder, versions: String::new() };

@@ -1,14 +1,16 @@
 // From a request as plain data to a call of the module, and back.
 
+import { text } from "./catalog.js";
 import { PlumblineError } from "./error.js";
 import { instance } from "./load.js";
+import { guarded } from "./module.js";
 import { readArray } from "./array.js";
 
 let described;
 
 /** Everything about every operation: what `evaluate` accepts and returns, with formulas and sources. */
 export function catalog() {
-  described ??= JSON.parse(instance().catalog());
+  described ??= JSON.parse(text);
   return described;
 }
 
@@ -18,49 +20,42 @@ export function evaluate(operation, request = {}) {
   if (dtype !== "f32" && dtype !== "f64") {
     throw wrongKind("dtype", `"f32" or "f64"`);
   }
-  const { Call, Refused } = instance();
-  let call;
-  try {
-    call = new Call(String(operation), dtype === "f32");
-    if (dialect !== undefined && dialect !== null) call.dialect(String(dialect));
-    for (const [name, value] of Object.entries(params)) {
-      if (value !== undefined) giveParameter(call, name, value);
-    }
-    for (const [name, value] of Object.entries(inputs)) {
-      if (value !== undefined) giveInput(call, name, value);
-    }
-    if (outputs !== undefined) {
-      if (!Array.isArray(outputs)) throw wrongKind("outputs", "a list of names");
-      call.wantNamed();
-      for (const name of outputs) call.want(String(name));
-    }
-    call.run();
-    const results = {};
-    for (let position = 0; position < call.outputs(); position++) {
-      const data = dtype === "f32" ? call.takeFloat32s(position) : call.takeFloat64s(position);
-      results[call.name(position)] = { shape: Array.from(call.shape(position)), data };
+  const bindings = instance();
+  return guarded(bindings, () => {
+    const call = new bindings.Call(String(operation), dtype === "f32");
+    let results;
+    try {
+      if (dialect !== undefined && dialect !== null) call.dialect(String(dialect));
+      giveParameters(call, params);
+      for (const [name, value] of Object.entries(inputs)) {
+        if (value !== undefined) giveInput(call, name, value);
+      }
+      if (outputs !== undefined) {
+        if (!Array.isArray(outputs)) throw wrongKind("outputs", "a list of names");
+        call.wantNamed();
+        for (const name of outputs) call.want(String(name));
+      }
+      call.run();
+      results = {};
+      for (let position = 0; position < call.outputs(); position++) {
+        const data = dtype === "f32" ? call.takeFloat32s(position) : call.takeFloat64s(position);
+        results[call.name(position)] = { shape: Array.from(call.shape(position)), data };
+      }
+    } catch (error) {
+      // A call that stopped the module cannot be freed.
+      if (!(error instanceof WebAssembly.RuntimeError)) call.free();
+      throw error;
     }
     call.free();
     return results;
-  } catch (error) {
-    if (error instanceof WebAssembly.RuntimeError) {
-      // Only memory that cannot be had stops the module; the call is lost with it and not freed.
-      throw new PlumblineError("the arrays of this call do not fit into memory", { kind: "too_large" });
-    }
-    call?.free();
-    if (error instanceof Refused) {
-      const { message, fields } = readRefusal(error);
-      throw new PlumblineError(message, fields);
-    }
-    throw error;
-  }
+  });
 }
 
-function readRefusal(refused) {
-  const message = refused.message();
-  const fields = { kind: refused.kind(), argument: refused.argument(), index: refused.index() };
-  refused.free();
-  return { message, fields };
+/** Hand parameters to a call, or to whatever else takes them. */
+export function giveParameters(call, params) {
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined) giveParameter(call, name, value);
+  }
 }
 
 function giveParameter(call, name, value) {

@@ -119,15 +119,16 @@ export interface Operation {
 /** Everything about every operation. */
 export function catalog(): Operation[];
 
-/** Load the WebAssembly module; needed before anything else in browsers, and not at all in Node. Later calls do nothing. */
-export function init(options?: {
+/** How to load the WebAssembly module. */
+export interface InitOptions {
   /** Whether to take the build with vector instructions; by default, where the host has them. The bits are the same. */
   simd?: boolean;
   /** The module, where it does not stand beside the package's files. */
-  module?: URL | string | Request_ | Response | BufferSource | WebAssembly.Module;
-}): Promise<void>;
+  module?: URL | string | globalThis.Request | Response | BufferSource | WebAssembly.Module;
+}
 
-type Request_ = globalThis.Request;
+/** Load the WebAssembly module; needed before anything else in browsers, and not at all in Node. Later calls do nothing. */
+export function init(options?: InitOptions): Promise<void>;
 
 /** Why a call was refused: one sentence, and what it is about in fields. */
 export class PlumblineError extends Error {

@@ -1,22 +1,13 @@
-// Which of the two WebAssembly modules runs, and when it is loaded.
+// Which of the two WebAssembly modules with the catalog runs.
 
 import * as bindings from "./bindings/plumbline_wasm.js";
-import { PlumblineError } from "./error.js";
+import { lazyModule } from "./module.js";
 
 // Both written out, so that bundlers see them and ship them.
-const modules = {
+const addresses = {
   simd: () => new URL("./bindings/plumbline_wasm_simd128.wasm", import.meta.url),
   scalar: () => new URL("./bindings/plumbline_wasm_scalar.wasm", import.meta.url),
 };
-
-let loaded = false;
-let loading;
-let readModule;
-
-/** Give a way to read a module's bytes at once, which only some hosts have. */
-export function readModulesWith(read) {
-  readModule = read;
-}
 
 /** Whether the host has WebAssembly's vector instructions: whether it accepts a function that returns a vector constant. */
 function hasSimd() {
@@ -31,9 +22,11 @@ function hasSimd() {
   );
 }
 
-function moduleUrl(simd = hasSimd()) {
-  return simd ? modules.simd() : modules.scalar();
-}
+const catalogModule = lazyModule(
+  bindings,
+  ({ simd = hasSimd() }) => (simd ? addresses.simd() : addresses.scalar()),
+  "`await init()` first",
+);
 
 /**
  * Load the WebAssembly module. Later calls do nothing.
@@ -41,33 +34,11 @@ function moduleUrl(simd = hasSimd()) {
  * `simd`: whether to take the build with vector instructions; without it, where the host has them. The bits are the same.
  * `module`: the module itself (bytes, a response, a compiled module or an address) where it is not beside this file.
  */
-export async function init({ simd, module } = {}) {
-  if (loaded) return;
-  if (module === undefined && readModule) {
-    loadNow(simd);
-    return;
-  }
-  loading ??= bindings.default({ module_or_path: module ?? moduleUrl(simd) });
-  try {
-    await loading;
-    loaded = true;
-  } finally {
-    loading = undefined;
-  }
-}
-
-function loadNow(simd) {
-  bindings.initSync({ module: readModule(moduleUrl(simd)) });
-  loaded = true;
+export function init(options) {
+  return catalogModule.init(options);
 }
 
 /** The bindings of the loaded module. */
 export function instance() {
-  if (!loaded) {
-    if (!readModule) {
-      throw new PlumblineError("the WebAssembly module is not loaded yet: `await init()` first", { kind: "not_loaded" });
-    }
-    loadNow();
-  }
-  return bindings;
+  return catalogModule.bindings();
 }

@@ -6,33 +6,56 @@ use wasm_bindgen::prelude::wasm_bindgen;
 /// Why a call was refused; the package throws it as its own error class.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Refused(Refusal);
+pub struct Refused {
+    message: String,
+    kind: &'static str,
+    argument: Option<String>,
+    index: Option<usize>,
+}
 
 #[wasm_bindgen]
 impl Refused {
     /// One sentence.
     pub fn message(&self) -> String {
-        self.0.to_string()
+        self.message.clone()
     }
 
     /// One word for programs.
     pub fn kind(&self) -> String {
-        self.0.kind().to_owned()
+        self.kind.to_owned()
     }
 
     /// The name of the argument at fault.
     pub fn argument(&self) -> Option<String> {
-        self.0.argument().map(str::to_owned)
+        self.argument.clone()
     }
 
     /// The flat index of the element at fault.
     pub fn index(&self) -> Option<usize> {
-        self.0.index()
+        self.index
+    }
+}
+
+#[cfg(feature = "identify")]
+impl Refused {
+    /// A refusal without an argument at fault.
+    pub(crate) fn told(kind: &'static str, message: String) -> Self {
+        Refused { message, kind, argument: None, index: None }
+    }
+
+    /// A refusal because of an argument.
+    pub(crate) fn of(kind: &'static str, argument: &str, message: String) -> Self {
+        Refused { argument: Some(argument.to_owned()), ..Refused::told(kind, message) }
     }
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        Refused(refusal)
+        Refused {
+            message: refusal.to_string(),
+            kind: refusal.kind(),
+            argument: refusal.argument().map(str::to_owned),
+            index: refusal.index(),
+        }
     }
 }

@@ -1,6 +1,7 @@
 // Compiled, not run: the types accept what is right and refuse what is wrong (an unused `@ts-expect-error` is an error).
 
 import { PlumblineError, catalog, evaluate, init, kl, objective, type Operation, type Values } from "plumbline-rl";
+import { identify, type Answer } from "plumbline-rl/identify";
 
 await init({ simd: false });
 const operations: Operation[] = catalog();
@@ -28,6 +29,9 @@ try {
   }
 }
 
+const answer: Answer = identify({ inputs, loss: "0.1235", operation: "kl.k3" });
+const variants: string[] = answer.fits.map((fit) => fit.text);
+
 // @ts-expect-error: a required input is missing
 kl.k3({ inputs: { log_prob: [[1]] } });
 // @ts-expect-error: no such input
@@ -43,4 +47,4 @@ kl.k3({ inputs, outputs: ["loss"] });
 // @ts-expect-error: what was not asked for is not there
 kl.k3({ inputs, outputs: ["kl"] }).d_log_prob;
 
-console.log(first, inDouble, inSingle, only, gradient, byName);
+console.log(first, inDouble, inSingle, only, gradient, byName, variants);

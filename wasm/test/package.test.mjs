@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import * as plumbline from "plumbline-rl";
+import { identify } from "plumbline-rl/identify";
 
 const { PlumblineError, catalog, evaluate, init, kl } = plumbline;
 const entry = pathToFileURL(createRequire(import.meta.url).resolve("plumbline-rl")).href;
@@ -117,6 +118,42 @@ test("memory that cannot be had is an error, and the module goes on working", ()
   assert.equal(kl.k1({ inputs: pair }).kl.data[0], 0.5);
 });
 
+const batch = {
+  log_prob: [[-1, -0.5, -2], [-0.25, -1.5, -0.75]],
+  old_log_prob: [[-1.25, -0.5, -1.75], [-0.5, -1.25, -0.5]],
+  advantage: [1.5, -0.5],
+  mask: [[1, 1, 1], [1, 0, 0]],
+};
+
+test("identify names the operation and the dialect that give a loss, under a framework's names too", () => {
+  const { loss } = plumbline.objective.grpo({ dialect: "verl-0.9", inputs: batch });
+  const { log_prob, old_log_prob, advantage, mask } = batch;
+  const inputs = { logprobs: log_prob, old_log_probs: old_log_prob, advantages: advantage, response_mask: mask };
+  const answer = identify({ inputs, loss: loss.data[0], operation: "objective.grpo" });
+  assert.equal(answer.conclusion, "known", JSON.stringify(answer));
+  const names = answer.fits.flatMap((fit) => fit.names);
+  assert.ok(names.some((name) => name.operation === "objective.grpo" && name.dialect === "verl-0.9"), JSON.stringify(names));
+});
+
+test("identify names a variant where the meant dialect gives another number", () => {
+  const { loss } = plumbline.objective.grpo({
+    dialect: "trl-1.16",
+    params: { aggregation: "token_mean" },
+    inputs: batch,
+  });
+  const answer = identify({ inputs: batch, loss: loss.data[0], operation: "objective.grpo", dialect: "trl-1.16" });
+  assert.equal(answer.conclusion, "changed", JSON.stringify(answer));
+  assert.ok(answer.fits.length > 0);
+  assert.ok(Math.abs(answer.fits[0].value - loss.data[0]) < 1e-12);
+});
+
+test("identify refuses what is no number and what it cannot read", () => {
+  assert.throws(() => identify({ inputs: batch, loss: "low" }), { kind: "wrong_kind", argument: "loss" });
+  assert.throws(() => identify({ inputs: batch }), { kind: "wrong_kind", argument: "loss" });
+  assert.throws(() => identify({ inputs: { ...batch, log_prob: "x" }, loss: 1 }), { argument: "log_prob" });
+  assert.throws(() => identify({ inputs: {}, loss: 1 }), PlumblineError);
+});
+
 test("init may be called at any time", async () => {
   await init();
   await init({ simd: true });
@@ -126,10 +163,15 @@ test("init may be called at any time", async () => {
 test("without a way to read files the package says that it is not loaded, and init loads it", async () => {
   // What a browser sees: the same files without node.js in front of them.
   const folder = new URL(".", entry);
-  const fresh = await import(`${folder}load.js?fresh`);
-  assert.throws(() => fresh.instance(), { kind: "not_loaded" });
+  const { lazyModule } = await import(`${folder}module.js?fresh`);
+  const bindings = await import(`${folder}bindings/plumbline_wasm.js?fresh`);
+  const fresh = lazyModule(bindings, undefined, "say so");
+  assert.throws(() => fresh.bindings(), { kind: "not_loaded" });
   await fresh.init({ module: readFileSync(new URL("bindings/plumbline_wasm_scalar.wasm", folder)) });
-  assert.ok(fresh.instance().catalog().length > 0);
+  const { Call } = fresh.bindings();
+  const call = new Call("kl.k1", false);
+  assert.throws(() => call.run());
+  call.free();
 });
 
 test("the example of the README runs and prints the loss and its gradient", async () => {

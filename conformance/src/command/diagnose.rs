@@ -8,8 +8,8 @@ use std::thread;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use plumbline_conformance::batch_file;
-use plumbline_conformance::report::{answer_as_json, answer_as_text};
-use plumbline_diagnosis::one_shot::{Conclusion, Printed, prepare};
+use plumbline_conformance::report::answer_as_text;
+use plumbline_diagnosis::one_shot::{Conclusion, Printed, answer_as_json, prepare};
 use plumbline_evaluate::Param;
 
 use super::{Ending, Trouble, emit, emit_json};

@@ -17,7 +17,7 @@ pub use html::as_html;
 pub use json::as_json;
 pub use junit::as_junit;
 pub use known::{Known, read_known};
-pub use one_shot::{answer_as_json, answer_as_text};
+pub use one_shot::answer_as_text;
 pub use text::as_text;
 
 /// The result on one operation.

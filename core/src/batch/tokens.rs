@@ -141,6 +141,13 @@ impl<'a> Mask<'a> {
         if !sum.is_nan() {
             return sum;
         }
+        self.exact_row_sum(row, &term)
+    }
+
+    /// The way out of an overflow; called, so that its loop is not a part of every sum.
+    #[cold]
+    #[inline(never)]
+    fn exact_row_sum<R: Real>(&self, row: usize, term: &dyn Fn(usize) -> R) -> R {
         let mut exact = ExactSum::new();
         for slot in self.kept(row) {
             exact.add(term(slot));
@@ -155,9 +162,13 @@ impl<'a> Mask<'a> {
             total.add(self.row_sum(row, &term));
         }
         let sum: R = total.value();
-        if !sum.is_nan() {
-            return sum;
-        }
+        if sum.is_nan() { self.exact_sum(&term) } else { sum }
+    }
+
+    /// The same for all rows.
+    #[cold]
+    #[inline(never)]
+    fn exact_sum<R: Real>(&self, term: &dyn Fn(usize) -> R) -> R {
         let mut exact = ExactSum::new();
         for slot in (0..self.shape.slots()).filter(|slot| self.keeps(*slot)) {
             exact.add(term(slot));

@@ -50,6 +50,11 @@ impl<R: Real> RowSum<R> {
     pub fn push(&mut self, block: &[R; BLOCK]) {
         self.total += halving_sum(block);
     }
+    /// The same by a call: the tree is a kilobyte of code, too much for every formula that adds up a few terms.
+    #[inline(never)]
+    fn push_called(&mut self, block: &[R; BLOCK]) {
+        self.push(block);
+    }
     /// The sum so far.
     #[inline(always)]
     pub fn value(self) -> R {
@@ -79,16 +84,19 @@ fn short_sum<R: Real, const W: usize>(length: usize, mut term: impl FnMut(usize)
 /// The canonical sum of `length` numbers `term(0)`, `term(1)`, ….
 #[inline]
 pub fn tree_sum_by<R: Real>(length: usize, mut term: impl FnMut(usize) -> R) -> R {
-    // A short row needs only the lowest part of the tree: what is left out would add +0. Rows of transitions are short.
-    match length {
-        // In registers: numbers stored one by one and read back in pairs would wait for each other.
-        0..=4 => {
-            let mut next = |index: usize| if index < length { term(index) } else { R::zero() };
-            let [a, b, c, d] = [next(0), next(1), next(2), next(3)];
-            return R::zero() + ((a + c) + (b + d));
+    // A short row needs only the lowest part of the tree: what is left out would add +0. Rows of transitions are short. Not in
+    // WebAssembly, whose modules are downloaded: there six copies of every term are too much code.
+    if cfg!(not(target_arch = "wasm32")) {
+        match length {
+            // In registers: numbers stored one by one and read back in pairs would wait for each other.
+            0..=4 => {
+                let mut next = |index: usize| if index < length { term(index) } else { R::zero() };
+                let [a, b, c, d] = [next(0), next(1), next(2), next(3)];
+                return R::zero() + ((a + c) + (b + d));
+            }
+            5..=16 => return short_sum::<R, 16>(length, term),
+            _ => {}
         }
-        5..=16 => return short_sum::<R, 16>(length, term),
-        _ => {}
     }
     let mut sum = RowSum::new();
     let mut start = 0;
@@ -97,7 +105,7 @@ pub fn tree_sum_by<R: Real>(length: usize, mut term: impl FnMut(usize) -> R) -> 
         for (slot, index) in block.iter_mut().zip(start..length) {
             *slot = term(index);
         }
-        sum.push(&block);
+        sum.push_called(&block);
         start += BLOCK;
     }
     sum.value()
@@ -112,7 +120,7 @@ pub fn tree_sum_map<T, R: Real>(values: &[T], term: impl Fn(&T) -> R) -> R {
         for (slot, value) in block.iter_mut().zip(chunk) {
             *slot = term(value);
         }
-        sum.push(&block);
+        sum.push_called(&block);
     }
     sum.value()
 }
@@ -126,7 +134,7 @@ pub fn tree_sum_zip<T, U, R: Real>(left: &[T], right: &[U], term: impl Fn(&T, &U
         for ((slot, a), b) in block.iter_mut().zip(left).zip(right) {
             *slot = term(a, b);
         }
-        sum.push(&block);
+        sum.push_called(&block);
     }
     sum.value()
 }

@@ -73,6 +73,11 @@ impl Family {
     }
 }
 
+/// A text for people, where the crate holds these; else nothing.
+const fn described(text: &'static str) -> &'static str {
+    if cfg!(feature = "descriptions") { text } else { "" }
+}
+
 /// A shape as a list of named dimensions, such as `["B", "T"]`; the empty list is a scalar.
 pub type Shape = &'static [&'static str];
 
@@ -130,7 +135,7 @@ pub struct InputSpec {
 impl InputSpec {
     /// A required input of one shape.
     pub const fn new(name: &'static str, domain: Domain, shapes: &'static [Shape], meaning: &'static str) -> Self {
-        InputSpec { name, meaning, shapes, domain, optional: false }
+        InputSpec { name, meaning: described(meaning), shapes, domain, optional: false }
     }
     /// The same input, but it may be left out.
     pub const fn optional(self) -> Self {
@@ -168,11 +173,18 @@ pub struct OutputSpec {
 impl OutputSpec {
     /// A value.
     pub const fn value(name: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: None, stop_gradient: false, workspace: false }
+        OutputSpec {
+            name,
+            meaning: described(meaning),
+            shape,
+            gradient_of: None,
+            stop_gradient: false,
+            workspace: false,
+        }
     }
     /// The gradient with respect to `input`.
     pub const fn gradient(name: &'static str, input: &'static str, shape: Shape, meaning: &'static str) -> Self {
-        OutputSpec { name, meaning, shape, gradient_of: Some(input), stop_gradient: false, workspace: false }
+        OutputSpec { gradient_of: Some(input), ..OutputSpec::value(name, shape, meaning) }
     }
     /// The same gradient, declared to leave out a stopped factor.
     pub const fn stopped(self) -> Self {
@@ -328,7 +340,12 @@ impl ParamSpec {
         range: Range,
         meaning: &'static str,
     ) -> Self {
-        ParamSpec { name, symbol, meaning, kind: ParamKind::Number { default, range } }
+        ParamSpec {
+            name,
+            symbol: described(symbol),
+            meaning: described(meaning),
+            kind: ParamKind::Number { default, range },
+        }
     }
     /// A real number that may be switched off.
     pub const fn optional(
@@ -338,7 +355,12 @@ impl ParamSpec {
         range: Range,
         meaning: &'static str,
     ) -> Self {
-        ParamSpec { name, symbol, meaning, kind: ParamKind::OptionalNumber { default, range } }
+        ParamSpec {
+            name,
+            symbol: described(symbol),
+            meaning: described(meaning),
+            kind: ParamKind::OptionalNumber { default, range },
+        }
     }
     /// A whole number.
     pub const fn integer(
@@ -349,11 +371,16 @@ impl ParamSpec {
         high: i64,
         meaning: &'static str,
     ) -> Self {
-        ParamSpec { name, symbol, meaning, kind: ParamKind::Integer { default, low, high } }
+        ParamSpec {
+            name,
+            symbol: described(symbol),
+            meaning: described(meaning),
+            kind: ParamKind::Integer { default, low, high },
+        }
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, meaning: &'static str) -> Self {
-        ParamSpec { name, symbol: "", meaning, kind: ParamKind::Flag { default } }
+        ParamSpec { name, symbol: "", meaning: described(meaning), kind: ParamKind::Flag { default } }
     }
     /// One of several names.
     pub const fn choice(
@@ -362,7 +389,7 @@ impl ParamSpec {
         names: &'static [&'static str],
         meaning: &'static str,
     ) -> Self {
-        ParamSpec { name, symbol: "", meaning, kind: ParamKind::Choice { default, names } }
+        ParamSpec { name, symbol: "", meaning: described(meaning), kind: ParamKind::Choice { default, names } }
     }
 }
 
@@ -440,6 +467,18 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// The same without the texts for people, where the crate does not hold these.
+    pub(crate) const fn held(self) -> Self {
+        Operation {
+            title: described(self.title),
+            summary: described(self.summary),
+            formula: described(self.formula),
+            gradient: described(self.gradient),
+            notes: described(self.notes),
+            sources: if cfg!(feature = "descriptions") { self.sources } else { &[] },
+            ..self
+        }
+    }
     /// The input of that name.
     pub fn input(&self, name: &str) -> Option<&'static InputSpec> {
         self.inputs.iter().find(|input| input.name == name)

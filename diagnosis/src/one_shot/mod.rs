@@ -11,6 +11,7 @@ mod arrays;
 mod candidates;
 mod factors;
 mod inquiry;
+mod json;
 mod names;
 mod printed;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 pub use answer::{Answer, Conclusion, Fit, GradientFit, Name, Near};
 pub use inquiry::{Inquiry, Unanswerable, prepare};
+pub use json::answer_as_json;
 pub use names::{canonical, gradient_of, is_result};
 pub use printed::{Printed, Written};
 

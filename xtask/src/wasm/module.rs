@@ -30,10 +30,11 @@ impl Instructions {
         }
     }
 
+    /// For the compiler: fewer functions are inlined than the optimisation for size would (a module is downloaded).
     const fn flags(self) -> &'static str {
         match self {
-            Instructions::Scalar => "",
-            Instructions::Simd128 => "-Ctarget-feature=+simd128",
+            Instructions::Scalar => "-Cllvm-args=-inline-threshold=25",
+            Instructions::Simd128 => "-Cllvm-args=-inline-threshold=25 -Ctarget-feature=+simd128",
         }
     }
 }
@@ -46,9 +47,9 @@ pub struct Module {
     pub bindings: String,
 }
 
-/// Build the crate with these families (none named: all) and write its JavaScript side.
-pub fn build(instructions: Instructions, families: &[String]) -> Result<Module, String> {
-    let built = compile(instructions, families)?;
+/// Build the crate with these families (none named: all) and further features, and write its JavaScript side.
+pub fn build(instructions: Instructions, families: &[String], further: &[&str]) -> Result<Module, String> {
+    let built = compile(instructions, families, further)?;
     let folder = root().join("target/wasm/bound").join(instructions.name());
     bind(&built, &folder)?;
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
@@ -56,11 +57,14 @@ pub fn build(instructions: Instructions, families: &[String]) -> Result<Module, 
     Ok(Module { wasm: read(&folder.join("plumbline_wasm_bg.wasm"))?, bindings })
 }
 
-fn compile(instructions: Instructions, families: &[String]) -> Result<PathBuf, String> {
+fn compile(instructions: Instructions, families: &[String], further: &[&str]) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.args(["build", "--quiet", "--profile", "wasm", "--package", "plumbline-wasm", "--target", TARGET]);
     if !families.is_empty() {
         command.arg("--no-default-features").arg("--features").arg(families.join(","));
+    }
+    for feature in further {
+        command.args(["--features", feature]);
     }
     let folder = match portable::toolchain(TARGET) {
         Toolchain::Installed => "target",

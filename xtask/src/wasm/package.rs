@@ -14,16 +14,16 @@ use super::module::{self, Instructions};
 /// Where the package is put together.
 pub const FOLDER: &str = "target/npm/plumbline-rl";
 
-/// Build both modules and put the package together, with these families (none named: all).
+/// Build the modules and put the package together, with these families (none named: all).
 pub fn build(families: &[String]) -> Result<(), String> {
     let folder = root().join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| told(&folder, &error))?;
     }
-    fs::create_dir_all(folder.join("bindings")).map_err(|error| told(&folder, &error))?;
+    fs::create_dir_all(folder.join("bindings/identify")).map_err(|error| told(&folder, &error))?;
     let mut bindings: Option<String> = None;
     for instructions in Instructions::ALL {
-        let built = module::build(instructions, families)?;
+        let built = module::build(instructions, families, &[])?;
         let name = format!("bindings/plumbline_wasm_{}.wasm", instructions.name());
         write(&folder.join(name), &built.wasm)?;
         // One JavaScript side serves both.
@@ -34,9 +34,14 @@ pub fn build(families: &[String]) -> Result<(), String> {
     }
     write(&folder.join("bindings/plumbline_wasm.js"), bindings.unwrap_or_default().as_bytes())?;
 
+    let identify = module::build(Instructions::Scalar, families, &["identify"])?;
+    write(&folder.join("bindings/identify/plumbline_wasm.wasm"), &identify.wasm)?;
+    write(&folder.join("bindings/identify/plumbline_wasm.js"), identify.bindings.as_bytes())?;
+
     let operations: Vec<&Operation> = catalog::operations()
         .filter(|operation| families.is_empty() || families.iter().any(|family| family == operation.family.name()))
         .collect();
+    write(&folder.join("catalog.js"), interface::catalog(&operations).as_bytes())?;
     write(&folder.join("operations.js"), interface::script(&operations).as_bytes())?;
     write(&folder.join("operations.d.ts"), interface::types(&operations).as_bytes())?;
     for source in ["wasm/npm", "."] {
