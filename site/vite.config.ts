@@ -57,5 +57,5 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rollupOptions: { output: { manualChunks: { katex: ['katex'] } } },
   },
-  test: { environment: 'node', testTimeout: 60_000 },
+  test: { environment: 'node', testTimeout: 180_000 },
 } as never);

@@ -53,7 +53,7 @@ export interface Visit {
 export async function visit(hash: string, test: (visit: Visit) => Promise<void>, options: BrowserContextOptions = {}): Promise<void> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   const complaints: string[] = [];
-  context.setDefaultTimeout(8000);
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${message.type()}: ${message.text()}`);
@@ -86,7 +86,7 @@ export async function go(page: Page, hash: string, operation: string): Promise<v
   await page.evaluate((next) => {
     location.hash = next;
   }, hash);
-  await page.waitForSelector(`[data-operation="${operation}"]`, { timeout: 5000 });
+  await page.waitForSelector(`[data-operation="${operation}"]`, { timeout: 20_000 });
   // The state of the address is shown in the frame after the change.
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
