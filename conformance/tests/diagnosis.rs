@@ -7,7 +7,7 @@ use plumbline_core::spec::Operation;
 use plumbline_diagnosis::vectors::{Case, Purpose, Taken, cases_for};
 use plumbline_diagnosis::{
     Change, Diagnosis, Meaning, Observation, Observed, Point, Tolerance, Verdict, diagnose, output_shape, outputs,
-    single_changes,
+    separation, single_changes,
 };
 use plumbline_evaluate::tensor::Tensor;
 
@@ -155,6 +155,27 @@ fn a_point_of_the_space_is_found_again() {
     }
     assert!(tried > 60, "{tried}");
     assert!(missed.is_empty(), "{} of {tried} missed: {missed:#?}", missed.len());
+}
+
+/// Every pair of points is told apart by a vector, or is equal on many more cases.
+#[test]
+fn vectors_tell_the_points_of_main_operations_apart() {
+    for (id, least) in [
+        ("kl.k3", 60),
+        ("value.clipped", 150),
+        ("advantage.gae", 200),
+        ("td.double_dqn", 120),
+        ("preference.bradley_terry", 60),
+        ("td.c51", 80),
+        ("reduce.aggregate", 120),
+    ] {
+        let found = separation(&meaning(id, None), 1).unwrap();
+        assert!(found.points >= least, "{id}: {}", found.points);
+        assert_eq!(found.gaps, [], "{id}");
+    }
+    // The operation's own defaults are equal to its first dialect.
+    let found = separation(&meaning("kl.k3", None), 1).unwrap();
+    assert!(found.equal[0].starts_with(&["unchanged".into(), "dialect:paper".into()]), "{:?}", found.equal[0]);
 }
 
 /// Whether a change moves a number by more than the tolerance on a case without junk, where the changed meaning is defined.

@@ -6,6 +6,7 @@ mod diagnose;
 mod eval;
 mod explain;
 mod list;
+mod vectors;
 mod verify;
 
 use std::fmt::Display;
@@ -30,6 +31,8 @@ pub enum Command {
     Bits(bits::Arguments),
     /// Check an implementation, run as a program, and say what it computes.
     Check(check::Arguments),
+    /// Print the inputs that implementations are checked on, or prove that they tell the points of the space apart.
+    Vectors(vectors::Arguments),
     /// Say from a batch and the loss that was printed for it what was computed; nothing is run.
     Diagnose(diagnose::Arguments),
 }
@@ -44,6 +47,7 @@ impl Command {
             Command::Verify(arguments) => verify::run(arguments),
             Command::Bits(arguments) => bits::run(arguments),
             Command::Check(arguments) => check::run(arguments),
+            Command::Vectors(arguments) => vectors::run(arguments),
             Command::Diagnose(arguments) => diagnose::run(arguments),
         };
         result.unwrap_or_else(|trouble| {

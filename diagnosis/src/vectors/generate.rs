@@ -97,6 +97,9 @@ pub fn cases_for(
     for case in edge_cases(&maker, &mut random) {
         keep(&mut cases, case);
     }
+    for case in joint_cases(&maker, &cases, &random) {
+        keep(&mut cases, case);
+    }
     for number in 1..=RANDOM_CASES {
         for _ in 0..ATTEMPTS {
             let plan = Plan::random(&maker, &mut random);
@@ -160,6 +163,58 @@ pub fn cases_for(
         }
     }
     cases
+}
+
+/// What acts only together: all options on far out, and each choice there, with an empty row, and with a group of one.
+fn joint_cases(maker: &Maker<'_>, cases: &[Case], random: &Random) -> Vec<Case> {
+    let mut own = random.clone();
+    let options: Vec<(&'static str, Value)> = maker
+        .taken_options()
+        .into_iter()
+        .map(|(param, range)| (param, Value::Number(inside(range, &mut own))))
+        .collect();
+    let of = |purpose: Purpose| cases.iter().find(|case| case.purpose == purpose).cloned();
+    let (far, empty) = (of(Purpose::FarRatio), of(Purpose::EmptyRow));
+    let Some(start) = far.or(cases.first().cloned()) else { return Vec::new() };
+    let mut joint = Vec::new();
+    let with_options = |mut case: Case| {
+        case.overrides.retain(|(candidate, _)| !options.iter().any(|(option, _)| option == candidate));
+        case.overrides.extend(&options);
+        case
+    };
+    if !options.is_empty() {
+        joint.push(with_options(Case { id: "with-options".into(), ..start.clone() }));
+    }
+    // Each option alone too: one bound hides another.
+    for (param, value) in &options {
+        let mut case = Case { id: format!("far-with-{param}"), ..start.clone() };
+        case.overrides.retain(|(candidate, _)| candidate != param);
+        case.overrides.push((param, *value));
+        joint.push(case);
+    }
+    for (param, names) in maker.taken_choices() {
+        for name in names {
+            let chosen = |case: &Case, with: &str| {
+                let mut case = Case { id: format!("{param}-{name}-{with}"), ..case.clone() };
+                case.overrides.retain(|(candidate, _)| *candidate != param);
+                case.overrides.push((param, Value::Name(name)));
+                case
+            };
+            if !options.is_empty() {
+                joint.push(with_options(chosen(&start, "with-options")));
+            }
+            joint.extend(empty.as_ref().map(|empty| chosen(empty, "empty-row")));
+            if param == "group_of_one" {
+                let mut alone = chosen(&cases[0], "alone");
+                alone.purpose = Purpose::Edge;
+                for group in alone.values_mut("group").into_iter().flatten().skip(1) {
+                    *group = 1.0;
+                }
+                joint.push(alone);
+            }
+        }
+    }
+    joint
 }
 
 /// The first case again, changed in a way that the result must not depend on; `None` where the operation has no such way.
