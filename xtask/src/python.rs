@@ -35,8 +35,14 @@ fn available() -> Result<(), String> {
     if usable().is_some() {
         return Ok(());
     }
-    debian_packages(&["python3", "python3-venv"], &["/usr/bin/python3", "/usr/share/doc/python3-venv"])?;
-    usable().map(|_| ()).ok_or_else(|| "install Python 3.9 or newer with its modules venv and ensurepip".into())
+    // Debian keeps ensurepip in a package of its own; other releases have it below another version's folder.
+    let installed = debian_packages(&["python3", "python3-venv"], &["/usr/lib/python3.11/ensurepip/__init__.py"]);
+    match usable() {
+        Some(_) => Ok(()),
+        None => {
+            Err(installed.err().unwrap_or("install Python 3.9 or newer with its modules venv and ensurepip".into()))
+        }
+    }
 }
 
 /// A virtual environment below target, made where it is not there, with the requirements of a file or given words.
