@@ -187,20 +187,21 @@ fn check(
         breaks += usize::from(matches!(observed, Observed::Broken(_)));
         seen.push(Observation { case, observed });
     }
-    let mut curves = Vec::new();
-    if arguments.html.is_some() && breaks == 0 {
-        progress.set_message("curves");
-        let cases: Vec<Case> = seen.iter().map(|seen| seen.case.clone()).collect();
-        for sweep in sweeps(&meaning, &cases) {
-            curves.push(runner.curve(&meaning, start, &sweep)?);
-        }
-    }
     progress.set_message("diagnosis");
     let tolerance = match declared.precision.unwrap_or(start.dtype) {
         Dtype::F32 => Tolerance::SINGLE,
         Dtype::F64 => Tolerance::DOUBLE,
     };
     let diagnosis: Diagnosis = diagnose(&meaning, meaning.dialect.is_some(), &seen, tolerance);
+    let mut curves = Vec::new();
+    if arguments.html.is_some() && breaks == 0 {
+        progress.set_message("curves");
+        let cases: Vec<&Case> = seen.iter().map(|seen| &seen.case).collect();
+        let shown = diagnosis.findings.first().map_or("", |finding| finding.case.as_str());
+        for sweep in sweeps(&meaning, &cases, shown) {
+            curves.push(runner.curve(&meaning, start, &sweep)?);
+        }
+    }
     progress.finish_and_clear();
     if diagnosis.verdict == Verdict::NotCompared && seen.is_empty() {
         anstream::eprintln!("plumbline: no inputs could be made for {}", declared.id);

@@ -54,11 +54,12 @@ const PLACES: usize = 49;
 /// How far it goes to both sides.
 const REACH: f64 = 1.2;
 
-/// The sweeps of an operation from its first ordinary case: of a token with a positive advantage and of one with a negative
+/// The sweeps of an operation from the case of that name, else from its first ordinary one: of a token with a positive advantage and of one with a negative
 /// one, or of the first token where there is no advantage. Empty where no log-probability is trained.
-pub fn sweeps(meaning: &Meaning, cases: &[Case]) -> Vec<Sweep> {
+pub fn sweeps(meaning: &Meaning, cases: &[&Case], shown: &str) -> Vec<Sweep> {
     let operation: &'static Operation = meaning.operation;
-    let Some(case) = cases.iter().find(|case| case.purpose == Purpose::Regular) else { return Vec::new() };
+    let mut ordinary = cases.iter().filter(|case| case.purpose == Purpose::Regular);
+    let Some(case) = ordinary.clone().find(|case| case.id == shown).or(ordinary.next()) else { return Vec::new() };
     let trained = meaning
         .trainables(case)
         .into_iter()
@@ -100,7 +101,7 @@ pub fn sweeps(meaning: &Meaning, cases: &[Case]) -> Vec<Sweep> {
             .map(|index| middle + REACH * (2.0 * (index as f64 + 0.31) / PLACES as f64 - 1.0))
             .collect();
         let moved = |(index, place): (usize, &f64)| {
-            let mut moved = case.clone();
+            let mut moved = Case::clone(case);
             moved.id = format!("{}+{index}", case.id);
             if let Some(number) = moved.values_mut(trained.input).and_then(|values| values.get_mut(slot)) {
                 *number = origin + place;

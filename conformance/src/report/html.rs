@@ -208,10 +208,11 @@ fn panel(page: &mut String, curve: &Curve, name: &str, which: usize) -> std::fmt
             y(number) + 4.0
         )?;
     }
-    for place in [first.place, 0.5 * (first.place + last.place), last.place] {
+    let ticks = [(first.place, "start"), (0.5 * (first.place + last.place), "middle"), (last.place, "end")];
+    for (place, anchor) in ticks {
         writeln!(
             page,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{place:.2}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{place:.2}</text>",
             x(place),
             floor + 14.0
         )?;
