@@ -7,6 +7,7 @@ mod book;
 mod capi;
 mod coverage;
 mod export_fixtures;
+mod firmware;
 mod gpu;
 mod mutants;
 mod node;
@@ -47,6 +48,8 @@ enum Command {
     Capi(capi::Arguments),
     /// Compile the kernels for graphics processors.
     Gpu(gpu::Arguments),
+    /// Build and run the images without an operating system, or measure what each family takes of flash and stack.
+    Firmware(firmware::Arguments),
     /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
     Bench(bench::Arguments),
     /// Run the adapters of real libraries and write their verdicts as a page of the book (gigabytes of libraries).
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Book(arguments) => book::run(&arguments),
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Gpu(arguments) => gpu::run(&arguments),
+        Command::Firmware(arguments) => firmware::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Adapters(arguments) => adapters::run(&arguments),
         Command::Wheel(arguments) => python::run(&arguments),

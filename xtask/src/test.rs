@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::adapters;
 use crate::bits;
 use crate::capi;
+use crate::firmware;
 use crate::gpu;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
@@ -75,6 +76,7 @@ fn steps() -> Vec<Step> {
     steps.extend(capi::steps());
     steps.extend(wasm::steps());
     steps.extend(bits::steps());
+    steps.extend(firmware::steps());
     steps.extend(site::steps());
     steps.extend(gpu::steps());
     // Only libraries have documentation tests; without `--doc` cargo would leave out none of the other tests.

@@ -57,7 +57,7 @@ pub fn gae<R: Real>(
         trajectories.check_finite(Some(value))?;
     }
     let columns = trajectories.mask.shape().columns.max(1);
-    for (block, out) in out.chunks_mut(columns * LANES).enumerate() {
+    for (block, out) in out.chunks_mut(columns.saturating_mul(LANES).max(1)).enumerate() {
         let first = block * LANES;
         if let Some(gamma) = plain.filter(|gamma| *gamma * gae_lambda != R::zero() && out.len() == columns * LANES) {
             let next =
@@ -141,7 +141,7 @@ fn plain_block<R: Real>(rows: Rows<'_, R>, next_value: [R; LANES], gamma: R, tra
     let mut end = columns;
     while end > 0 {
         let start = end.saturating_sub(SPAN);
-        let mut out_rows = out.chunks_exact_mut(columns);
+        let mut out_rows = out.chunks_exact_mut(columns.max(1));
         let mut results: [&mut [R]; LANES] =
             core::array::from_fn(|_| out_rows.next().and_then(|row| row.get_mut(start..end)).unwrap_or(&mut []));
         let leading: [Option<usize>; LANES] = core::array::from_fn(|lane| rows.leading(lane, start, end));
@@ -273,7 +273,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
         (Some(advantage), returns) => {
             gae(&trajectories, value, lambda, advantage)?;
             if let Some(returns) = returns {
-                returns.copy_from_slice(advantage);
+                returns.iter_mut().zip(advantage.iter()).for_each(|(slot, advantage)| *slot = *advantage);
                 add_value(returns, value, trajectories.mask);
             }
             match whitening {

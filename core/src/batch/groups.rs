@@ -13,7 +13,7 @@ pub struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// Groups from one identifier per row.
     pub fn new(ids: &'a [u32]) -> Self {
-        Groups { ids, ascending: ids.is_sorted() }
+        Groups { ids, ascending: ids.iter().is_sorted() }
     }
 
     /// The number of rows.

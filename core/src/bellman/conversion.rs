@@ -22,7 +22,8 @@ use crate::spec::{Call, Domain, Family, InputSpec, Operation, Source, evaluate_w
 /// ```
 pub fn q_from_v<R: Real>(mdp: &Mdp<'_, R>, value: &[R], action_value: &mut [R]) {
     for (pair, slot) in action_value.iter_mut().enumerate() {
-        *slot = mdp.action_value(pair / mdp.actions(), pair % mdp.actions(), value);
+        let (state, action) = mdp.pair(pair);
+        *slot = mdp.action_value(state, action, value);
     }
 }
 

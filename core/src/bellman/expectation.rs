@@ -46,7 +46,8 @@ pub fn expectation_q<R: Real>(
         *slot = expected_value(mdp.actions(), |action| at(row, action), |action| at(values, action));
     }
     for (pair, slot) in backup.iter_mut().enumerate() {
-        *slot = mdp.action_value(pair / mdp.actions(), pair % mdp.actions(), state_value);
+        let (state, action) = mdp.pair(pair);
+        *slot = mdp.action_value(state, action, state_value);
     }
 }
 

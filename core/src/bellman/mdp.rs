@@ -159,6 +159,12 @@ impl<'a, R: Real> Mdp<'a, R> {
         self.actions
     }
 
+    /// The state and the action of a pair by its flat index.
+    pub fn pair(&self, pair: usize) -> (usize, usize) {
+        // Where there are no actions there are no pairs; checked, so that no division is left that could panic.
+        (pair.checked_div(self.actions).unwrap_or(0), pair.checked_rem(self.actions).unwrap_or(0))
+    }
+
     /// γ.
     pub fn discount(&self) -> R {
         self.discount

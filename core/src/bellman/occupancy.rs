@@ -129,7 +129,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     }
     if let Some(pairs) = call.output("action_occupancy") {
         for (pair, slot) in pairs.iter_mut().enumerate() {
-            *slot = at(occupancy, pair / mdp.actions()) * at(policy, pair);
+            *slot = at(occupancy, mdp.pair(pair).0) * at(policy, pair);
         }
     }
     Ok(())

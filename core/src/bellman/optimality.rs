@@ -35,7 +35,8 @@ pub fn optimality_q<R: Real>(mdp: &Mdp<'_, R>, action_value: &[R], state_value: 
         (_, *slot) = best(row.len(), |action| at(row, action));
     }
     for (pair, slot) in backup.iter_mut().enumerate() {
-        *slot = mdp.action_value(pair / mdp.actions(), pair % mdp.actions(), state_value);
+        let (state, action) = mdp.pair(pair);
+        *slot = mdp.action_value(state, action, state_value);
     }
 }
 

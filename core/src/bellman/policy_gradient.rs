@@ -29,7 +29,8 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
         call.workspace(MATRIX.name)?,
     ];
     let actions = mdp.actions();
-    for (row, probabilities) in logits.chunks_exact(actions).zip(policy.chunks_exact_mut(actions)) {
+    for (state, probabilities) in policy.chunks_exact_mut(actions.max(1)).enumerate() {
+        let row = row_of(logits, actions, state);
         if let Some(partition) = LogPartition::new(row, R::one()) {
             for (logit, slot) in row.iter().zip(probabilities) {
                 *slot = partition.log_prob(*logit).exp();
@@ -43,7 +44,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     call.write("objective", tree_sum_zip(start, value, |start, value| *start * *value));
     let mut gradient = call.output("d_logits");
     for pair in 0..mdp.states() * actions {
-        let (state, action) = (pair / actions, pair % actions);
+        let (state, action) = mdp.pair(pair);
         let q = mdp.action_value(state, action, value);
         set(&mut gradient, pair, logit_gradient(at(visits, state), at(policy, pair), q, at(value, state)));
     }

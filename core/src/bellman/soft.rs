@@ -27,7 +27,8 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     let q = call.workspace(ACTION_VALUE.name)?;
     let (mut backup, mut policy) = (call.output("backup"), call.output("policy"));
     for (pair, slot) in q.iter_mut().enumerate() {
-        *slot = mdp.action_value(pair / mdp.actions(), pair % mdp.actions(), value);
+        let (state, action) = mdp.pair(pair);
+        *slot = mdp.action_value(state, action, value);
     }
     for state in 0..mdp.states() {
         let row = row_of(q, mdp.actions(), state);

@@ -1,5 +1,7 @@
 //! Dense linear algebra: the scalar product, and a system solved where it lies.
 
+use core::mem;
+
 use super::{ExactSum, Real, tree_sum_zip};
 use crate::Error;
 
@@ -35,16 +37,19 @@ pub fn solve_linear<R: Real>(argument: &'static str, matrix: &mut [R], right_sid
         if pivot_size <= threshold || !pivot_size.is_finite() {
             return Err(Error::Singular { argument, index: column });
         }
-        if pivot_row != column {
-            for slot in column..size {
-                matrix.swap(column * size + slot, pivot_row * size + slot);
+        let below = (column + 1) * size;
+        let (upper, lower) = matrix.split_at_mut_checked(below).unwrap_or_default();
+        let pivot = upper.get_mut(column * size..).unwrap_or_default();
+        let (solved, rest) = right_side.split_at_mut_checked(column + 1).unwrap_or_default();
+        if pivot_row > column {
+            let other = lower.get_mut(pivot_row * size - below..).unwrap_or_default();
+            pivot.iter_mut().zip(other).skip(column).for_each(|(one, other)| mem::swap(one, other));
+            if let (Some(one), Some(other)) = (solved.last_mut(), rest.get_mut(pivot_row - column - 1)) {
+                mem::swap(one, other);
             }
-            right_side.swap(column, pivot_row);
         }
-        let (upper, lower) = matrix.split_at_mut((column + 1) * size);
-        let pivot = upper.get(column * size..).unwrap_or(&[]);
-        let (solved, rest) = right_side.split_at_mut(column + 1);
-        for (row, right) in lower.chunks_exact_mut(size).zip(rest) {
+        let pivot = &*pivot;
+        for (row, right) in lower.chunks_exact_mut(size.max(1)).zip(rest) {
             let factor = at(row, column) / at(pivot, column);
             if factor != R::zero() {
                 for (element, above) in row.iter_mut().zip(pivot).skip(column + 1) {
@@ -56,7 +61,7 @@ pub fn solve_linear<R: Real>(argument: &'static str, matrix: &mut [R], right_sid
     }
     for column in (0..size).rev() {
         let row = matrix.get(column * size..(column + 1) * size).unwrap_or(&[]);
-        let (head, known) = right_side.split_at_mut(column + 1);
+        let (head, known) = right_side.split_at_mut_checked(column + 1).unwrap_or_default();
         let rest = tree_sum_zip(row.get(column + 1..).unwrap_or(&[]), known, |factor, x| *factor * *x);
         if let Some(slot) = head.last_mut() {
             *slot = (*slot - rest) / at(row, column);

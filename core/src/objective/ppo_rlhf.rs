@@ -52,7 +52,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
         bootstrap_value: None,
     };
     gae(&trajectories, old_value, call.number("gae_lambda")?, advantage)?;
-    returns.copy_from_slice(advantage);
+    returns.iter_mut().zip(advantage.iter()).for_each(|(slot, advantage)| *slot = *advantage);
     add_value(returns, old_value, mask);
     if call.flag("whiten_advantage") {
         let whiten = Whiten {

@@ -115,8 +115,8 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     if columns == 0 {
         return Ok(());
     }
-    let rows = student.chunks(columns).zip(teacher.chunks(columns)).zip(out.chunks_mut(columns)).enumerate();
-    for (row, ((student, teacher), out)) in rows {
+    for (row, out) in out.chunks_mut(columns).enumerate() {
+        let [student, teacher] = [student, teacher].map(|values| crate::batch::row_of(values, columns, row));
         let mask = mask.map(|mask| crate::batch::row_of(mask, columns, row));
         advantages(student, teacher, mask, rule, out).map_err(|error| match error {
             Error::NonFinite { argument, index } => Error::NonFinite { argument, index: row * columns + index },

@@ -53,7 +53,7 @@ fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
         return Err(Error::EmptyMask { argument: "mask" });
     }
     let columns = mask.shape().columns.max(1);
-    let logarithm = |slot: usize| log_weight(level, &mask, slot / columns, old, rollout)(slot);
+    let logarithm = |slot: usize| log_weight(level, &mask, slot.checked_div(columns).unwrap_or(0), old, rollout)(slot);
     let raw = |slot: usize| token_ratio(logarithm(slot), clamp)[0];
     let applied = |slot: usize| match outside {
         Outside::Truncate => truncated_weight(raw(slot), given_low.unwrap_or(R::zero()), high),
