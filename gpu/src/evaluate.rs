@@ -1,21 +1,22 @@
 //! Operations of the catalog on a device: the host's arrays go there, the kernels run, the results come back.
 //!
 //! Which operation a kernel computes is told by the catalog: a setting of the policy objective by its parameters, a KL
-//! estimate by the estimator that it is named after.
+//! estimate by the estimator that it is named after, a backup by its identifier.
 
 use plumbline_core::Error as CoreError;
 use plumbline_core::kl::estimator::{DIFFERENCE_CLAMP, KlEstimator, VALUE_CLAMP};
 use plumbline_core::objective::policy::{AdvantageSource, setting};
-use plumbline_core::spec::{Choice, Data, Family, Given, Input, Operation, Output, Params, Value};
+use plumbline_core::spec::{Choice, Data, Evaluable, Family, Given, Input, Operation, Output, Params, Value};
 use plumbline_gpu_kernels::memory::Number;
 
 use crate::array::Plain;
+use crate::bellman::{ProcessArrays, action_values, backup, state_values};
 use crate::kl::kl_estimate;
 use crate::policy::{PolicyArrays, PolicyResults, PolicyWorkspace, Values, policy_objective};
 use crate::{Array, Device, Error};
 
 /// One evaluation by names, as [`plumbline_core::spec::evaluate`] takes it.
-pub fn evaluate<D: Device, R: Number + Plain>(
+pub fn evaluate<D: Device, R: Number + Plain + Evaluable>(
     device: &D,
     operation: &'static Operation,
     dialect: Option<&str>,
@@ -40,6 +41,15 @@ pub fn evaluate<D: Device, R: Number + Plain>(
             _ => None,
         };
         return call.kl(estimator, [clamp(DIFFERENCE_CLAMP.name), clamp(VALUE_CLAMP.name)]);
+    }
+    if matches!(operation.id, "bellman.optimality_v" | "bellman.expectation_v" | "bellman.q_from_v") {
+        // Core judges the process; asked for no output, it computes little.
+        plumbline_core::spec::evaluate(operation, dialect, given, inputs, &mut [])?;
+        let discount = match operation.param("discount").map(|(position, _)| params.get(position)) {
+            Some(Value::Number(discount)) => R::from_f64(discount),
+            _ => R::one(),
+        };
+        return call.bellman(operation.id == "bellman.q_from_v", discount);
     }
     Err(Error::NoKernel(operation.id.to_owned()))
 }
@@ -109,6 +119,48 @@ impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
         kl_estimate(device, estimator, clamps, pair, mask.as_ref(), [&mut kl, &mut gradient])?;
         self.take("kl", Some(&kl))?;
         self.take("d_log_prob", Some(&gradient))
+    }
+
+    fn bellman(&mut self, of_actions: bool, discount: R) -> Result<(), Error> {
+        let device = self.device;
+        let (probability, reward, value) = (self.needed("transition")?, self.needed("reward")?, self.needed("value")?);
+        let [row_start, next_state] = ["row_start", "next_state"].map(|name| self.indices(name));
+        let (row_start, next_state, done) = (row_start?, next_state?, self.bytes("done")?);
+        let shape = |name: &str| self.input(name).map_or(&[][..], |input| input.shape);
+        let sparse = shape("transition").len() == 1;
+        let states = value.length();
+        let actions = match (shape("transition"), shape("row_start")) {
+            ([_, actions, _], _) | (_, [_, actions]) => *actions,
+            _ => return Err(Error::Core(CoreError::MissingInput { argument: "row_start" })),
+        };
+        let process = ProcessArrays {
+            probability: &probability,
+            reward: &reward,
+            sparse: match (&row_start, &next_state) {
+                (Some(row_start), Some(next_state)) if sparse => Some([row_start, next_state]),
+                _ => None,
+            },
+            done: done.as_ref(),
+            shape: [states, actions],
+            reward_per_action: shape("reward").len() == 2,
+            discount,
+        };
+        let (policy, mut backed_up) = (self.real("policy")?, Array::new(device, states)?);
+        if of_actions || policy.is_some() {
+            let mut q = Array::new(device, states * actions)?;
+            action_values(device, &process, &value, &mut q)?;
+            if of_actions {
+                return self.take("q", Some(&q));
+            }
+            state_values(device, process.shape, &q, policy.as_ref(), &mut backed_up)?;
+            return self.take("backup", Some(&backed_up));
+        }
+        let [mut action, mut ties] = [self.room("action")?, self.room("ties")?];
+        let choice = [action.as_mut(), ties.as_mut()];
+        backup(device, &process, &value, &mut backed_up, choice)?;
+        self.take("backup", Some(&backed_up))?;
+        self.take("action", action.as_ref())?;
+        self.take("ties", ties.as_ref())
     }
 
     fn policy(&mut self, objective: &plumbline_core::objective::policy::PolicyObjective<R>) -> Result<(), Error> {

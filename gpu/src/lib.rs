@@ -6,6 +6,7 @@
 //! typed interface for arrays that already lie in the device's memory.
 
 pub mod array;
+pub mod bellman;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod device;

@@ -127,6 +127,19 @@ impl<'a, R: Real> Mdp<'a, R> {
         }
     }
 
+    /// The same from parts that [`Mdp::new`] has accepted before. Nothing is checked: other parts give numbers without
+    /// meaning.
+    #[inline(always)]
+    pub fn trusted(
+        [states, actions]: [usize; 2],
+        transitions: Transitions<'a, R>,
+        reward: Rewards<'a, R>,
+        done: Option<&'a [u8]>,
+        discount: R,
+    ) -> Self {
+        Mdp { states, actions, transitions, reward, done, discount }
+    }
+
     pub(crate) fn from_call(call: &Call<'a, R>) -> Result<Self, Error> {
         let probability = call.real(TRANSITION.name)?;
         let rank = call.rank(TRANSITION.name);

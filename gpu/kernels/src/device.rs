@@ -122,6 +122,9 @@ macro_rules! both {
 }
 
 both! {
+    bellman_backup_f32, bellman_backup_f64: Backup in bellman,
+    bellman_state_values_f32, bellman_state_values_f64: StateValues in bellman,
+    bellman_action_values_f32, bellman_action_values_f64: ActionValues in bellman,
     kl_estimate_f32, kl_estimate_f64: KlEstimate in elementwise,
     policy_count_f32, policy_count_f64: Count in policy,
     policy_total_f32, policy_total_f64: Total in policy,

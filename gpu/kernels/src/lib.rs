@@ -10,6 +10,7 @@
 // Shuffles that the compiler keeps together are its own intrinsics.
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
+pub mod bellman;
 #[cfg(target_arch = "nvptx64")]
 mod device;
 pub mod elementwise;
