@@ -14,6 +14,7 @@ pub mod advantage;
 pub mod batch;
 pub mod bellman;
 pub mod catalog;
+pub mod engine;
 pub mod error;
 pub mod kl;
 pub mod logits;

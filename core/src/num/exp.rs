@@ -6,18 +6,16 @@
 
 /// The polynomial p for which 1 + r + r²·p(r) is nearest to eʳ, relatively, on |r| ≤ ½·ln 2: minimax of degree 9 by Remez's
 /// algorithm in 50 digits, error 2⁻⁵⁷·⁹ before and 2⁻⁵⁶·³ after its coefficients are rounded. The Taylor polynomial needs two
-/// more terms for the same. Highest coefficient first (Horner order).
-const COEFFICIENTS: [f64; 10] = [
+/// more terms for the same. Its even and its odd powers are summed apart, each highest first, so that the two sums do not
+/// wait for each other.
+const EVEN: [f64; 5] =
+    [2.763030721649732e-7, 2.4801492946781564e-5, 1.3888888943762855e-3, 4.166666666652972e-2, 5.000000000000011e-1];
+const ODD: [f64; 5] = [
     2.5000027084888187e-8,
-    2.763030721649732e-7,
     2.7557586782665284e-6,
-    2.4801492946781564e-5,
     1.984_126_950_578_948e-4,
-    1.3888888943762855e-3,
     8.333333333494976e-3,
-    4.166666666652972e-2,
     1.666666666666641e-1,
-    5.000000000000011e-1,
 ];
 /// ln 2 in two parts: the high part has 32 significant bits, so that `k * LN2_HIGH` is exact for |k| < 2²⁰.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -28,18 +26,18 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 /// eˣ, correctly rounded. Overflows to infinity above 88.72…, underflows to +0 below −103.97….
 #[inline(always)]
 pub(crate) fn exp_f32(x: f32) -> f32 {
-    let wide = f64::from(x);
     // Beyond these bounds the result is 0 or infinity whatever the argument; NaN passes both comparisons.
-    let bounded = if wide < -104.5 { -104.5 } else { wide };
-    let bounded = if bounded > 89.5 { 89.5 } else { bounded };
+    let bounded = if x < -104.5 { -104.5 } else { x };
+    let bounded = f64::from(if bounded > 89.5 { 89.5 } else { bounded });
     let shifted = bounded * core::f64::consts::LOG2_E + ROUNDER;
     let multiple = shifted - ROUNDER;
     let remainder = (bounded - multiple * LN2_HIGH) - multiple * LN2_LOW;
-    let mut polynomial = 0.0;
-    for coefficient in COEFFICIENTS {
-        polynomial = polynomial * remainder + coefficient;
-    }
-    let significand = 1.0 + (remainder + remainder * remainder * polynomial);
+    let square = remainder * remainder;
+    let ([e8, e6, e4, e2, e0], [o9, o7, o5, o3, o1]) = (EVEN, ODD);
+    let even = (((e8 * square + e6) * square + e4) * square + e2) * square + e0;
+    let odd = (((o9 * square + o7) * square + o5) * square + o3) * square + o1;
+    let polynomial = even + remainder * odd;
+    let significand = 1.0 + (remainder + square * polynomial);
     // The low bits of `shifted` are the integer `multiple`; moved into the exponent they scale by 2^multiple.
     let scaled = f64::from_bits(significand.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32;
     if x.is_nan() { x } else { scaled }

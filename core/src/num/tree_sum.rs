@@ -16,12 +16,13 @@ pub fn halving_sum<R: Real>(block: &[R; BLOCK]) -> R {
     halving_fold(block, |a, b| a + b)
 }
 
-/// One block folded to one number by halving: element t with element t + 64, then t + 32, …. For an operation that does
-/// not depend on order (the smallest, the largest) this is the form that vectorises.
+/// One block, or the half of one whose first step has been done, folded to one number by halving: element t with element
+/// t + 64, then t + 32, …. For an operation that does not depend on order (the smallest, the largest) this is the form that
+/// vectorises. N is a power of two.
 #[inline(always)]
-pub fn halving_fold<R: Real>(block: &[R; BLOCK], combine: impl Fn(R, R) -> R) -> R {
-    let mut values = *block;
-    let mut width = BLOCK / 2;
+pub fn halving_fold<R: Real, const N: usize>(values: &[R; N], combine: impl Fn(R, R) -> R) -> R {
+    let mut values = *values;
+    let mut width = N / 2;
     while width > 0 {
         let (low, high) = values.split_at_mut(width);
         for (a, b) in low.iter_mut().zip(high.iter()) {
@@ -29,8 +30,7 @@ pub fn halving_fold<R: Real>(block: &[R; BLOCK], combine: impl Fn(R, R) -> R) ->
         }
         width /= 2;
     }
-    let [result, ..] = values;
-    result
+    values.first().copied().unwrap_or(R::zero())
 }
 
 /// Sum of a row that arrives block by block.
@@ -54,6 +54,11 @@ impl<R: Real> RowSum<R> {
     #[inline(never)]
     fn push_called(&mut self, block: &[R; BLOCK]) {
         self.push(block);
+    }
+    /// Add the next block, whose sum is known.
+    #[inline(always)]
+    pub fn push_sum(&mut self, sum: R) {
+        self.total += sum;
     }
     /// The sum so far.
     #[inline(always)]

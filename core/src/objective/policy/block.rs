@@ -1,9 +1,8 @@
 //! One block of 128 tokens on its way through the stages. Each stage is a loop over whole arrays without a branch on the
-//! kind of objective inside, so that it vectorises; the arrays stay in the first-level cache. The stages are functions that
-//! are not inlined: only then does the compiler know that their arrays do not overlap.
+//! kind of objective inside, so that it vectorises; the arrays stay in the first-level cache. They are parts of one
+//! [`Block`], at distances that the compiler knows, so that it need not ask whether they overlap.
 
 use crate::num::{BLOCK, Real};
-use crate::surrogate::product;
 
 /// One number for each token of a block.
 pub(super) type Lane<R> = [R; BLOCK];
@@ -67,18 +66,31 @@ pub(super) fn part<T>(row: &[T], start: usize) -> &[T] {
     row.get(start..end).unwrap_or(&[])
 }
 
+/// The part of a row that a block covers, as a whole block: where the row ends inside, zeros are put behind it.
+#[inline(always)]
+pub(super) fn whole<'a, T: Copy>(row: &'a [T], start: usize, padded: &'a mut [T; BLOCK], zero: T) -> &'a [T; BLOCK] {
+    let part = part(row, start);
+    if let Some(whole) = part.first_chunk::<BLOCK>() {
+        return whole;
+    }
+    *padded = [zero; BLOCK];
+    for (slot, value) in padded.iter_mut().zip(part) {
+        *slot = *value;
+    }
+    padded
+}
+
 /// Which of the next `count` slots hold a token.
-#[inline(never)]
-pub(super) fn load_kept(kept: &mut Lane<bool>, mask: Option<&[u8]>, count: usize) {
+#[inline(always)]
+pub(super) fn load_kept(kept: &mut Lane<bool>, mask: Option<&[u8]>, start: usize, count: usize) {
     match mask {
         Some(bytes) => {
-            for slot in kept.iter_mut().skip(bytes.len()) {
-                *slot = false;
-            }
-            for (slot, byte) in kept.iter_mut().zip(bytes) {
+            let mut padded = [0; BLOCK];
+            for (slot, byte) in kept.iter_mut().zip(whole(bytes, start, &mut padded, 0)) {
                 *slot = *byte != 0;
             }
         }
+        None if count >= BLOCK => *kept = [true; BLOCK],
         None => {
             for (index, slot) in kept.iter_mut().enumerate() {
                 *slot = index < count;
@@ -88,52 +100,29 @@ pub(super) fn load_kept(kept: &mut Lane<bool>, mask: Option<&[u8]>, count: usize
 }
 
 /// The numbers of the tokens that are there; zeros elsewhere.
-pub(super) fn load<R: Real>(lane: &mut Lane<R>, from: &[R], kept: &Lane<bool>) {
-    if let Some(from) = from.first_chunk::<BLOCK>() {
-        select(lane, from, kept, R::zero());
-    } else {
-        let mut padded = [R::zero(); BLOCK];
-        for (slot, value) in padded.iter_mut().zip(from) {
-            *slot = *value;
-        }
-        select(lane, &padded, kept, R::zero());
+#[inline(always)]
+pub(super) fn load<R: Real>(lane: &mut Lane<R>, from: &[R], start: usize, kept: &Lane<bool>) {
+    let mut padded = [R::zero(); BLOCK];
+    for ((slot, value), kept) in lane.iter_mut().zip(whole(from, start, &mut padded, R::zero())).zip(kept) {
+        let value = *value;
+        *slot = if *kept { value } else { R::zero() };
     }
+}
+
+/// Whether a number is finite: x·0 is 0 for a finite x and NaN otherwise.
+#[inline(always)]
+pub(super) fn finite<R: Real>(value: R) -> bool {
+    value * R::zero() == R::zero()
 }
 
 /// Whether all numbers of a lane are finite.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn all_finite<R: Real>(lane: &Lane<R>) -> bool {
-    // x·0 is 0 for a finite x and NaN otherwise; one comparison of the sum of such terms would do, but a fold of
-    // comparisons vectorises as well and needs no order.
-    lane.iter().fold(true, |all, value| all & (*value * R::zero() == R::zero()))
-}
-
-/// The numbers of the tokens that are there, `otherwise` elsewhere.
-#[inline(never)]
-pub(super) fn select<R: Real>(into: &mut Lane<R>, from: &Lane<R>, kept: &Lane<bool>, otherwise: R) {
-    for ((slot, value), kept) in into.iter_mut().zip(from).zip(kept) {
-        *slot = if *kept { *value } else { otherwise };
-    }
-}
-
-/// A number for each pair of numbers of two lanes.
-#[inline(never)]
-pub(super) fn combine<R: Real>(into: &mut Lane<R>, a: &Lane<R>, b: &Lane<R>, formula: impl Fn(R, R) -> R) {
-    for ((slot, a), b) in into.iter_mut().zip(a).zip(b) {
-        *slot = formula(*a, *b);
-    }
-}
-
-/// Multiply a lane by the weight of its tokens: +0 for an absent token, and where the number or the weight is 0.
-#[inline(never)]
-pub(super) fn weigh<R: Real>(lane: &mut Lane<R>, kept: &Lane<bool>, weight: R) {
-    for (slot, kept) in lane.iter_mut().zip(kept) {
-        *slot = if *kept { product(*slot, weight) } else { R::zero() };
-    }
+    lane.iter().fold(true, |all, value| all & finite(*value))
 }
 
 /// Write a lane to the part of a row that it covers.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn store<R: Real>(row: &mut [R], start: usize, lane: &Lane<R>) {
     if let Some(part) = row.get_mut(start..) {
         for (slot, value) in part.iter_mut().zip(lane) {

@@ -29,6 +29,7 @@ pub use partial::{PolicyLoss, PolicyMetrics, PolicyPartial};
 pub use surrogate::{Surrogate, SurrogateKind};
 
 use crate::Error;
+use crate::engine::{Engine, Portable};
 use crate::kl::estimator::KlEstimator;
 use crate::num::Real;
 use crate::reduce::{Reduction, Totals};
@@ -163,8 +164,18 @@ impl<R: Real> PolicyObjective<R> {
     /// assert_eq!(gradient, [-2.0 / 3.0, -2.0 / 3.0, 1.0 / 3.0, 0.0]);
     /// ```
     pub fn loss(&self, batch: &PolicyBatch<'_, R>, outputs: &mut PolicyOutputs<'_, R>) -> Result<PolicyLoss<R>, Error> {
+        self.loss_by(Portable, batch, outputs)
+    }
+
+    /// [`loss`](Self::loss) with the pass called by an engine.
+    pub fn loss_by(
+        &self,
+        engine: impl Engine,
+        batch: &PolicyBatch<'_, R>,
+        outputs: &mut PolicyOutputs<'_, R>,
+    ) -> Result<PolicyLoss<R>, Error> {
         let totals = self.totals(batch);
-        let partial = self.partial(batch, &totals, outputs)?;
+        let partial = self.partial_by(engine, batch, &totals, outputs)?;
         self.finish(&partial, &totals)
     }
 
@@ -181,11 +192,22 @@ impl<R: Real> PolicyObjective<R> {
         totals: &Totals,
         outputs: &mut PolicyOutputs<'_, R>,
     ) -> Result<PolicyPartial<R>, Error> {
+        self.partial_by(Portable, batch, totals, outputs)
+    }
+
+    /// [`partial`](Self::partial) with the pass called by an engine.
+    pub fn partial_by(
+        &self,
+        engine: impl Engine,
+        batch: &PolicyBatch<'_, R>,
+        totals: &Totals,
+        outputs: &mut PolicyOutputs<'_, R>,
+    ) -> Result<PolicyPartial<R>, Error> {
         batch.check(self)?;
         outputs.check(batch.mask.shape())?;
         let divisor = self.reduction.divisor(totals)?;
         let mut partial = PolicyPartial::new();
-        row::accumulate(self, batch, totals, divisor, outputs, &mut partial)?;
+        row::accumulate(engine, self, batch, totals, divisor, outputs, &mut partial)?;
         Ok(partial)
     }
 

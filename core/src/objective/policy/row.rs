@@ -1,21 +1,23 @@
 //! The pass over the rows of a batch.
 
 use super::batch::{PolicyBatch, PolicyOutputs, Spread};
-use super::block::{Block, Lane, all_finite, combine, load, load_kept, part, select, store, weigh};
+use super::block::{Block, Lane, all_finite, finite, load, load_kept, part, store, whole};
 use super::partial::PolicyPartial;
 use super::surrogate::{GradientPath, Surrogate};
 use super::token::{RowTotals, SequenceRatio};
 use super::{EntropyAggregation, KlWeight, PolicyObjective};
 use crate::Error;
 use crate::batch::row_of;
+use crate::engine::Engine;
 use crate::kl::estimator::KlEstimator;
-use crate::num::{BLOCK, Real, RowSum, halving_fold};
+use crate::num::{BLOCK, Real, RowSum, halving_fold, halving_sum};
 use crate::ratio::geometric_clipped::{LogClipRange, ZeroAdvantage, one_sided_clip};
 use crate::reduce::Totals;
 use crate::surrogate::product;
 
 /// Add a batch's rows to `partial` and write its outputs.
-pub(super) fn accumulate<R: Real>(
+pub(super) fn accumulate<R: Real, E: Engine>(
+    engine: E,
     objective: &PolicyObjective<R>,
     batch: &PolicyBatch<'_, R>,
     totals: &Totals,
@@ -36,6 +38,7 @@ pub(super) fn accumulate<R: Real>(
         let row_divisor = objective.reduction.row_divisor(row, length, &batch.mask, batch.groups);
         let view = RowView::of(batch, row, length, shape.columns)?;
         let mut pass = RowPass {
+            engine,
             objective,
             row: view,
             block: &mut block,
@@ -46,6 +49,9 @@ pub(super) fn accumulate<R: Real>(
         pass.run(&mut out, partial)?;
         let sums = pass.sums;
         partial.tokens += length;
+        if batch.keep.is_none() {
+            partial.kept_tokens += length;
+        }
         partial.add_row(objective.row_terms(&sums.totals(), row_divisor));
     }
     Ok(())
@@ -134,14 +140,14 @@ impl<'a, R: Real> RowSpread<'a, R> {
         }
     }
 
+    /// The numbers of a block.
     #[inline(always)]
-    fn load(&self, lane: &mut Lane<R>, start: usize, kept: &Lane<bool>) {
+    fn whole<'s>(&'s self, start: usize, padded: &'s mut Lane<R>) -> &'s Lane<R> {
         match self {
-            RowSpread::Tokens(values) => load(lane, part(values, start), kept),
+            RowSpread::Tokens(values) => whole(values, start, padded, R::zero()),
             RowSpread::Whole(value) => {
-                for (slot, kept) in lane.iter_mut().zip(kept) {
-                    *slot = if *kept { *value } else { R::zero() };
-                }
+                *padded = [*value; BLOCK];
+                padded
             }
         }
     }
@@ -170,11 +176,14 @@ impl<'a, R: Real> RowView<'a, R> {
         })
     }
 
-    /// The error for the first non-finite token of a lane that failed the check.
+    /// The error for the first non-finite token of a block's numbers, where there is one.
     #[cold]
-    fn non_finite(&self, argument: &'static str, start: usize, lane: &Lane<R>) -> Error {
-        let offset = lane.iter().position(|value| !value.is_finite()).unwrap_or(0);
-        Error::NonFinite { argument, index: self.row * self.columns + start + offset }
+    #[inline(never)]
+    fn check(&self, argument: &'static str, start: usize, numbers: &Lane<R>, kept: &Lane<bool>) -> Result<(), Error> {
+        match numbers.iter().zip(kept).position(|(number, kept)| *kept && !number.is_finite()) {
+            Some(offset) => Err(Error::NonFinite { argument, index: self.row * self.columns + start + offset }),
+            None => Ok(()),
+        }
     }
 
     #[inline(always)]
@@ -186,8 +195,8 @@ impl<'a, R: Real> RowView<'a, R> {
         start: usize,
         kept: &Lane<bool>,
     ) -> Result<(), Error> {
-        load(lane, part(from, start), kept);
-        if all_finite(lane) { Ok(()) } else { Err(self.non_finite(argument, start, lane)) }
+        load(lane, from, start, kept);
+        if all_finite(lane) { Ok(()) } else { self.check(argument, start, lane, kept) }
     }
 
     #[inline(always)]
@@ -199,8 +208,9 @@ impl<'a, R: Real> RowView<'a, R> {
         start: usize,
         kept: &Lane<bool>,
     ) -> Result<(), Error> {
-        from.load(lane, start, kept);
-        if all_finite(lane) { Ok(()) } else { Err(self.non_finite(argument, start, lane)) }
+        let mut padded = [R::zero(); BLOCK];
+        load(lane, from.whole(start, &mut padded), 0, kept);
+        if all_finite(lane) { Ok(()) } else { self.check(argument, start, lane, kept) }
     }
 }
 
@@ -235,7 +245,10 @@ impl<R: Real> RowSums<R> {
     }
 }
 
-struct RowPass<'p, 'a, R> {
+struct RowPass<'p, 'a, R, E> {
+    /// By whom it is called. Its type makes the closures of each engine's pass types of their own, called in one place and so
+    /// inlined there.
+    engine: E,
     objective: &'p PolicyObjective<R>,
     row: RowView<'a, R>,
     block: &'p mut Block<R>,
@@ -244,7 +257,8 @@ struct RowPass<'p, 'a, R> {
     sums: RowSums<R>,
 }
 
-impl<R: Real> RowPass<'_, '_, R> {
+impl<R: Real, E: Engine> RowPass<'_, '_, R, E> {
+    #[inline(always)]
     fn run(&mut self, out: &mut RowOutputs<'_, R>, partial: &mut PolicyPartial<R>) -> Result<(), Error> {
         let objective = self.objective;
         let sequence = if objective.shares_ratio() { Some(self.sequence_ratio(partial)?) } else { None };
@@ -254,7 +268,7 @@ impl<R: Real> RowPass<'_, '_, R> {
             self.load(start)?;
             self.ratios(sequence.as_ref());
             self.count_ratios(sequence.is_none(), partial);
-            objective.surrogate.apply(self.block, partial);
+            objective.surrogate.apply(self.engine, self.block, partial);
             self.stop_limited(sequence.as_ref());
             self.weigh(start, partial)?;
             self.estimate_kl(start, spreads)?;
@@ -269,36 +283,34 @@ impl<R: Real> RowPass<'_, '_, R> {
         Ok(())
     }
 
-    /// log π, log π_old and A of the next block.
+    /// log π, log π_old and A of the next block, and the token's log-ratio without and with its limits.
     #[inline(always)]
     fn load(&mut self, start: usize) -> Result<(), Error> {
-        self.load_log_ratio(start)?;
+        let row = &self.row;
+        let (low, high) = self.objective.log_ratio_range;
         let block = &mut *self.block;
-        self.row.spread_checked("advantage", &mut block.advantage, &self.row.advantage, start, &block.kept)?;
-        match self.row.selected {
-            Some(bytes) => load_kept(&mut block.selected, Some(part(bytes, start)), 0),
+        load_kept(&mut block.kept, row.mask, start, row.columns - start);
+        let mut padded = [[R::zero(); BLOCK]; 3];
+        let [new_padded, old_padded, advantage_padded] = &mut padded;
+        let new = whole(row.log_prob, start, new_padded, R::zero());
+        // Without an old policy the log-ratio is that of the new one to itself.
+        let old = row.old_log_prob.map_or(new, |old| whole(old, start, old_padded, R::zero()));
+        let advantage = row.advantage.whole(start, advantage_padded);
+        if !self.engine.run(&mut *block, |block| load_tokens(block, new, old, advantage, low, high)) {
+            // Also where a difference of finite numbers overflows.
+            row.check("log_prob", start, new, &block.kept)?;
+            row.check("old_log_prob", start, old, &block.kept)?;
+            row.check("advantage", start, advantage, &block.kept)?;
+        }
+        match row.selected {
+            Some(bytes) => load_kept(&mut block.selected, Some(bytes), start, 0),
             None => block.selected = [false; BLOCK],
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn load_log_ratio(&mut self, start: usize) -> Result<(), Error> {
-        let block = &mut *self.block;
-        let row = &self.row;
-        load_kept(&mut block.kept, row.mask.map(|bytes| part(bytes, start)), row.columns - start);
-        row.load_checked("log_prob", &mut block.log_prob, row.log_prob, start, &block.kept)?;
-        match row.old_log_prob {
-            Some(old) => {
-                row.load_checked("old_log_prob", &mut block.scratch, old, start, &block.kept)?;
-                combine(&mut block.token_log_ratio, &block.log_prob, &block.scratch, |new, old| new - old);
-            }
-            None => block.token_log_ratio = [R::zero(); BLOCK],
-        }
-        Ok(())
-    }
-
     /// The response's own log-ratio: a sum over its tokens, divided by its length unless it is a product.
+    #[inline(always)]
     fn sequence_ratio(&mut self, partial: &mut PolicyPartial<R>) -> Result<SequenceRatio<R>, Error> {
         let objective = self.objective;
         let (limit, zero) = (objective.token_log_ratio_clamp, R::zero());
@@ -360,32 +372,20 @@ impl<R: Real> RowPass<'_, '_, R> {
                     block.advantage = [sequence.advantage; BLOCK];
                 }
             }
-            None => {
-                let (low, high) = self.objective.log_ratio_range;
-                let raw = &block.token_log_ratio;
-                combine(&mut block.log_ratio, raw, raw, |x, _| x.clip(low, high));
-                exp_each(&block.log_ratio, &mut block.ratio);
-            }
+            None => self.engine.run(block, exponentials),
         }
     }
 
     /// Approximate KL and the extremes of the ratio.
     #[inline(always)]
     fn count_ratios(&mut self, at_token_level: bool, partial: &mut PolicyPartial<R>) {
-        let block = &mut *self.block;
-        let (zero, one) = (R::zero(), R::one());
-        select(&mut block.scratch, &block.ratio, &block.kept, R::infinity());
-        partial.ratio_min = partial.ratio_min.smaller(halving_fold(&block.scratch, R::smaller));
-        select(&mut block.scratch, &block.ratio, &block.kept, zero);
-        partial.ratio_max = partial.ratio_max.larger(halving_fold(&block.scratch, R::larger));
-        self.sums.ratio.push(&block.scratch);
-        if at_token_level {
-            combine(&mut block.scratch, &block.ratio, &block.log_ratio, |ratio, x| (ratio - one) - x);
-        } else {
-            combine(&mut block.scratch, &block.ratio, &block.token_log_ratio, |_, x| (x.exp() - one) - x);
-        }
-        self.sums.k3.push(&block.scratch);
-        self.sums.log_ratio.push(if at_token_level { &block.log_ratio } else { &block.token_log_ratio });
+        let [smallest, largest, sum, k3, log_ratio] =
+            self.engine.run(&mut *self.block, move |block| count_ratios(block, at_token_level));
+        partial.ratio_min = partial.ratio_min.smaller(smallest);
+        partial.ratio_max = partial.ratio_max.larger(largest);
+        self.sums.ratio.push_sum(sum);
+        self.sums.k3.push_sum(k3);
+        self.sums.log_ratio.push_sum(log_ratio);
     }
 
     /// Outside its limits the log-ratio is a constant: no gradient passes.
@@ -403,7 +403,7 @@ impl<R: Real> RowPass<'_, '_, R> {
                 if low == R::neg_infinity() && high == R::infinity() {
                     return;
                 }
-                stop_outside(&mut block.derivative, &block.token_log_ratio, low, high);
+                self.engine.run(block, move |block| stop_outside(block, low, high));
             }
         }
     }
@@ -423,19 +423,16 @@ impl<R: Real> RowPass<'_, '_, R> {
                 *derivative = product(*derivative, *weight);
             }
         }
-        match self.row.keep {
-            Some(keep) => {
-                let mut kept_tokens = 0;
-                for (((loss, derivative), byte), kept) in
-                    block.loss.iter_mut().zip(block.derivative.iter_mut()).zip(part(keep, start)).zip(&block.kept)
-                {
-                    kept_tokens += usize::from(*kept && *byte != 0);
-                    *loss = if *byte != 0 { *loss } else { R::zero() };
-                    *derivative = if *byte != 0 { *derivative } else { R::zero() };
-                }
-                partial.kept_tokens += kept_tokens;
+        if let Some(keep) = self.row.keep {
+            let mut kept_tokens = 0;
+            for (((loss, derivative), byte), kept) in
+                block.loss.iter_mut().zip(block.derivative.iter_mut()).zip(part(keep, start)).zip(&block.kept)
+            {
+                kept_tokens += usize::from(*kept && *byte != 0);
+                *loss = if *byte != 0 { *loss } else { R::zero() };
+                *derivative = if *byte != 0 { *derivative } else { R::zero() };
             }
-            None => partial.kept_tokens += block.kept.iter().filter(|kept| **kept).count(),
+            partial.kept_tokens += kept_tokens;
         }
         Ok(())
     }
@@ -444,30 +441,31 @@ impl<R: Real> RowPass<'_, '_, R> {
     fn estimate_kl(&mut self, start: usize, spreads: bool) -> Result<(), Error> {
         let (Some(kl), Some(reference)) = (self.objective.kl, self.row.ref_log_prob) else { return Ok(()) };
         let block = &mut *self.block;
-        self.row.load_checked("ref_log_prob", &mut block.scratch, reference, start, &block.kept)?;
+        let mut padded = [R::zero(); BLOCK];
+        let reference = whole(reference, start, &mut padded, R::zero());
+        if !self.engine.run(&mut *block, |block| load_difference(block, reference)) {
+            self.row.check("ref_log_prob", start, reference, &block.kept)?;
+        }
         // k3 is by far the commonest: it gets loops of its own, in which estimator and clamps are no choice.
-        let Block { log_prob, scratch, kept, kl: values, d_kl: slopes, .. } = &mut *block;
         // Where the gradient also flows through the token's own ratio, ρ·k has the slope ρ·(k + k′); for k3 that sum is d, and
         // taken as such it does not overflow where k and k′ do.
         let flows = kl.weight == KlWeight::Ratio && !spreads;
         match (kl.estimator, kl.difference_clamp, kl.value_clamp) {
             (KlEstimator::K3, None, None) if flows => {
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
+                estimate_each(self.engine, block, move |x| {
                     let [value, _] = KlEstimator::K3.estimate(x, None, None);
                     [value, x]
                 });
             }
             (KlEstimator::K3, None, None) => {
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| KlEstimator::K3.estimate(x, None, None));
+                estimate_each(self.engine, block, move |x| KlEstimator::K3.estimate(x, None, None));
             }
             (KlEstimator::K3, difference, value) if !flows => {
                 let (difference, value) = (difference.unwrap_or(R::max_value()), value.unwrap_or(R::infinity()));
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
-                    KlEstimator::K3.estimate(x, Some(difference), Some(value))
-                });
+                estimate_each(self.engine, block, move |x| KlEstimator::K3.estimate(x, Some(difference), Some(value)));
             }
             (estimator, difference, value) => {
-                estimate_each(log_prob, scratch, kept, values, slopes, |x| {
+                estimate_each(self.engine, block, move |x| {
                     let [value, slope] = estimator.estimate(x, difference, value);
                     [value, if flows { slope + value } else { slope }]
                 });
@@ -507,10 +505,9 @@ impl<R: Real> RowPass<'_, '_, R> {
     #[inline(always)]
     fn add_up(&mut self, spreads: bool) {
         let block = &mut *self.block;
-        self.sums.policy.push(&block.loss);
-        if self.objective.kl.is_some() {
-            self.sums.kl.push(&block.kl);
-        }
+        let [policy, kl] = self.engine.run(&*block, |block| [halving_sum(&block.loss), halving_sum(&block.kl)]);
+        self.sums.policy.push_sum(policy);
+        self.sums.kl.push_sum(kl);
         if self.objective.entropy.is_some() {
             self.sums.entropy.push(&block.entropy);
         }
@@ -539,14 +536,20 @@ impl<R: Real> RowPass<'_, '_, R> {
         let zero = R::zero();
         let block = &mut *self.block;
         if let Some(gradient) = out.d_log_prob.as_deref_mut() {
-            let through_ratio = objective.surrogate.gradient_path() == GradientPath::Ratio;
-            let own = !(spreads && through_ratio);
-            block.scratch = if own { block.derivative } else { [zero; BLOCK] };
-            if let Some(kl) = objective.kl {
-                add_scaled(&mut block.scratch, &block.d_kl, kl.coefficient);
+            let own = !(spreads && objective.surrogate.gradient_path() == GradientPath::Ratio);
+            let coefficient = objective.kl.map_or(zero, |kl| kl.coefficient);
+            match gradient.get_mut(start..).and_then(|gradient| gradient.first_chunk_mut()) {
+                Some(gradient) => {
+                    let (block, weight) = (&*block, self.weight);
+                    self.engine
+                        .run(gradient, move |gradient| token_gradients(block, gradient, own, coefficient, weight));
+                }
+                None => {
+                    let mut padded = [zero; BLOCK];
+                    token_gradients(block, &mut padded, own, coefficient, self.weight);
+                    store(gradient, start, &padded);
+                }
             }
-            weigh(&mut block.scratch, &block.kept, self.weight);
-            store(gradient, start, &block.scratch);
         }
         if let Some(token_loss) = out.token_loss.as_deref_mut() {
             block.scratch = block.loss;
@@ -610,45 +613,139 @@ impl<R: Real> RowPass<'_, '_, R> {
     }
 }
 
-/// The KL stage. A function of its own, because only then does the compiler know that its arrays do not overlap, and
-/// vectorise.
-#[inline(never)]
-fn estimate_each<R: Real>(
-    log_prob: &Lane<R>,
-    reference: &Lane<R>,
-    kept: &Lane<bool>,
-    kl: &mut Lane<R>,
-    d_kl: &mut Lane<R>,
-    estimate: impl Fn(R) -> [R; 2],
-) {
-    let tokens = log_prob.iter().zip(reference).zip(kept);
-    for ((value, slope), ((log_prob, reference), kept)) in kl.iter_mut().zip(d_kl.iter_mut()).zip(tokens) {
-        let [estimate, derivative] = estimate(*log_prob - *reference);
-        *value = if *kept { estimate } else { R::zero() };
-        *slope = if *kept { derivative } else { R::zero() };
+// The stages. What a stage reads conditionally it reads first and selects then: a processor without masked loads could not
+// vectorise it otherwise.
+
+/// The first stage: the tokens that are there, and their log-ratios. Returns whether all numbers are finite.
+#[inline(always)]
+fn load_tokens<R: Real>(
+    block: &mut Block<R>,
+    new: &Lane<R>,
+    old: &Lane<R>,
+    advantages: &Lane<R>,
+    low: R,
+    high: R,
+) -> bool {
+    let Block { kept, log_prob, token_log_ratio, log_ratio, advantage, .. } = block;
+    let given = new.iter().zip(old).zip(advantages).zip(kept.iter());
+    let slots = log_prob.iter_mut().zip(token_log_ratio).zip(log_ratio.iter_mut().zip(advantage));
+    let mut all_finite = true;
+    for ((((new, old), given), kept), ((log_prob, raw), (limited, advantage))) in given.zip(slots) {
+        let (new, given, difference) = (*new, *given, *new - *old);
+        let difference = if *kept { difference } else { R::zero() };
+        let given = if *kept { given } else { R::zero() };
+        *log_prob = if *kept { new } else { R::zero() };
+        *advantage = given;
+        *raw = difference;
+        *limited = difference.clip(low, high);
+        all_finite &= finite(difference) & finite(given);
+    }
+    all_finite
+}
+
+/// The exponential stage.
+#[inline(always)]
+fn exponentials<R: Real>(block: &mut Block<R>) {
+    let Block { log_ratio, ratio, .. } = block;
+    for (slot, x) in ratio.iter_mut().zip(log_ratio) {
+        *slot = x.exp();
     }
 }
 
+/// What is counted of the ratios: the smallest, the largest and their sum; the sum of e^x − 1 − x and that of the tokens'
+/// log-ratios x. Each first halving is done in one loop.
+#[inline(always)]
+fn count_ratios<R: Real>(block: &mut Block<R>, at_token_level: bool) -> [R; 5] {
+    let zero = R::zero();
+    if !at_token_level {
+        let Block { token_log_ratio, scratch, .. } = &mut *block;
+        for (slot, x) in scratch.iter_mut().zip(token_log_ratio) {
+            *slot = (x.exp() - R::one()) - *x;
+        }
+    }
+    let log_ratio = if at_token_level { &block.log_ratio } else { &block.token_log_ratio };
+    let [mut smallest, mut largest, mut sum, mut k3, mut log_ratios] = [[zero; BLOCK / 2]; 5];
+    let (low_ratio, high_ratio) = block.ratio.split_at(BLOCK / 2);
+    let (low_kept, high_kept) = block.kept.split_at(BLOCK / 2);
+    let (low_log_ratio, high_log_ratio) = log_ratio.split_at(BLOCK / 2);
+    let (low_k3, high_k3) = block.scratch.split_at(BLOCK / 2);
+    let low = low_ratio.iter().zip(low_kept).zip(low_log_ratio.iter().zip(low_k3));
+    let high = high_ratio.iter().zip(high_kept).zip(high_log_ratio.iter().zip(high_k3));
+    let results = smallest.iter_mut().zip(&mut largest).zip(&mut sum).zip(k3.iter_mut().zip(&mut log_ratios));
+    for ((((a, a_kept), (x, a_k3)), ((b, b_kept), (y, b_k3))), (((smallest, largest), sum), (k3, log_ratio))) in
+        low.zip(high).zip(results)
+    {
+        let or = |kept: bool, ratio: R, otherwise: R| if kept { ratio } else { otherwise };
+        let remainder = |ratio: R, x: R, k3: R| if at_token_level { (ratio - R::one()) - x } else { k3 };
+        let ((a, x, a_kept, a_k3), (b, y, b_kept, b_k3)) = ((*a, *x, *a_kept, *a_k3), (*b, *y, *b_kept, *b_k3));
+        *smallest = or(a_kept, a, R::infinity()).smaller(or(b_kept, b, R::infinity()));
+        let (a_or_zero, b_or_zero) = (or(a_kept, a, zero), or(b_kept, b, zero));
+        *largest = a_or_zero.larger(b_or_zero);
+        *sum = a_or_zero + b_or_zero;
+        *k3 = remainder(a, x, a_k3) + remainder(b, y, b_k3);
+        *log_ratio = x + y;
+    }
+    let add = |a: R, b: R| a + b;
+    [
+        halving_fold(&smallest, R::smaller),
+        halving_fold(&largest, R::larger),
+        halving_fold(&sum, add),
+        halving_fold(&k3, add),
+        halving_fold(&log_ratios, add),
+    ]
+}
+
 /// No derivative where the log-ratio lies outside its limits.
-#[inline(never)]
-fn stop_outside<R: Real>(derivative: &mut Lane<R>, log_ratio: &Lane<R>, low: R, high: R) {
-    for (slot, x) in derivative.iter_mut().zip(log_ratio) {
+#[inline(always)]
+fn stop_outside<R: Real>(block: &mut Block<R>, low: R, high: R) {
+    let Block { derivative, token_log_ratio, .. } = block;
+    for (slot, x) in derivative.iter_mut().zip(token_log_ratio) {
         *slot = if (*x < low) | (*x > high) { R::zero() } else { *slot };
     }
 }
 
-/// Add a multiple of a lane to a lane.
-#[inline(never)]
-fn add_scaled<R: Real>(lane: &mut Lane<R>, more: &Lane<R>, factor: R) {
-    for (slot, value) in lane.iter_mut().zip(more) {
-        *slot += factor * *value;
+/// log π − log π_ref of the tokens that are there, in `scratch`. Returns whether all are finite.
+#[inline(always)]
+fn load_difference<R: Real>(block: &mut Block<R>, reference: &Lane<R>) -> bool {
+    let Block { kept, log_prob, scratch, .. } = block;
+    let mut all_finite = true;
+    for ((slot, log_prob), (reference, kept)) in scratch.iter_mut().zip(log_prob).zip(reference.iter().zip(kept)) {
+        let difference = *log_prob - *reference;
+        let difference = if *kept { difference } else { R::zero() };
+        *slot = difference;
+        all_finite &= finite(difference);
+    }
+    all_finite
+}
+
+/// The KL stage, of the differences in `scratch`. Those of absent tokens are 0, and so are their estimates; the slopes there
+/// are not used. A choice by token would tempt the compiler to branch around the exponential, and not to vectorise.
+#[inline(always)]
+fn estimate_each<R: Real, E: Engine>(engine: E, block: &mut Block<R>, estimate: impl Fn(R) -> [R; 2]) {
+    engine.run(block, move |block| {
+        let Block { scratch, kl, d_kl, .. } = block;
+        for ((value, slope), difference) in kl.iter_mut().zip(d_kl).zip(scratch.iter()) {
+            [*value, *slope] = estimate(*difference);
+        }
+    });
+}
+
+/// The last stage: the gradient, of policy term (where it is the token's `own`) and KL term.
+#[inline(always)]
+fn token_gradients<R: Real>(block: &Block<R>, gradient: &mut Lane<R>, own: bool, coefficient: R, weight: R) {
+    let Block { kept, derivative, d_kl, .. } = block;
+    for ((slot, kept), (derivative, d_kl)) in gradient.iter_mut().zip(kept).zip(derivative.iter().zip(d_kl)) {
+        let (policy, kl) = (*derivative, *d_kl);
+        let policy = if own { policy } else { R::zero() };
+        let sum = product(policy + coefficient * kl, weight);
+        *slot = if *kept { sum } else { R::zero() };
     }
 }
 
-/// The exponential stage, a function of its own for the same reason.
-#[inline(never)]
-fn exp_each<R: Real>(log_ratio: &Lane<R>, ratio: &mut Lane<R>) {
-    for (slot, x) in ratio.iter_mut().zip(log_ratio) {
-        *slot = x.exp();
+/// Add a multiple of a lane to a lane.
+#[inline(always)]
+fn add_scaled<R: Real>(lane: &mut Lane<R>, more: &Lane<R>, factor: R) {
+    for (slot, value) in lane.iter_mut().zip(more) {
+        *slot += factor * *value;
     }
 }

@@ -1,7 +1,8 @@
 //! The surrogates as one choice, and their stage over a block.
 
-use super::block::{Block, Lane};
+use super::block::Block;
 use super::partial::PolicyPartial;
+use crate::engine::Engine;
 use crate::num::Real;
 use crate::spec::choice;
 use crate::surrogate::cispo::cispo;
@@ -148,69 +149,70 @@ macro_rules! with_formula {
     ($surrogate:expr, $formula:ident => $use:expr) => {
         match $surrogate {
             Surrogate::Reinforce => {
-                let $formula = |token: Token<R>| reinforce(token.log_prob, token.advantage);
+                let $formula = move |token: Token<R>| reinforce(token.log_prob, token.advantage);
                 $use
             }
             Surrogate::ImportanceWeighted => {
-                let $formula = |token: Token<R>| importance_weighted(token.ratio, token.advantage);
+                let $formula = move |token: Token<R>| importance_weighted(token.ratio, token.advantage);
                 $use
             }
             Surrogate::ImportanceWeightedDetached => {
                 let $formula =
-                    |token: Token<R>| importance_weighted_detached(token.ratio, token.log_prob, token.advantage);
+                    move |token: Token<R>| importance_weighted_detached(token.ratio, token.log_prob, token.advantage);
                 $use
             }
             Surrogate::PpoClip { clip, ratio_max, dual } => {
-                let $formula = |token: Token<R>| ppo_clip(token.ratio, token.advantage, clip, ratio_max, dual);
+                let $formula = move |token: Token<R>| ppo_clip(token.ratio, token.advantage, clip, ratio_max, dual);
                 $use
             }
             Surrogate::PpoClipLog { low, high } => {
-                let $formula = |token: Token<R>| ppo_clip_log(token.log_ratio, token.advantage, low, high);
+                let $formula = move |token: Token<R>| ppo_clip_log(token.log_ratio, token.advantage, low, high);
                 $use
             }
             Surrogate::Cispo { clip } => {
-                let $formula = |token: Token<R>| cispo(token.ratio, token.log_prob, token.advantage, clip);
+                let $formula = move |token: Token<R>| cispo(token.ratio, token.log_prob, token.advantage, clip);
                 $use
             }
             Surrogate::MaskedIs { clip } => {
-                let $formula = |token: Token<R>| masked_is(token.ratio, token.log_prob, token.advantage, clip);
+                let $formula = move |token: Token<R>| masked_is(token.ratio, token.log_prob, token.advantage, clip);
                 $use
             }
             // The clip has been applied to the tokens' log-ratios; the response's ratio is not clipped again.
             Surrogate::Gmpo { .. } => {
-                let $formula = |token: Token<R>| importance_weighted(token.ratio, token.advantage);
+                let $formula = move |token: Token<R>| importance_weighted(token.ratio, token.advantage);
                 $use
             }
             Surrogate::Sapo { temperature_positive, temperature_negative } => {
-                let $formula =
-                    |token: Token<R>| sapo(token.ratio, token.advantage, temperature_positive, temperature_negative);
+                let $formula = move |token: Token<R>| {
+                    sapo(token.ratio, token.advantage, temperature_positive, temperature_negative)
+                };
                 $use
             }
             Surrogate::Vespo { positive, negative } => {
-                let $formula = |token: Token<R>| {
+                let $formula = move |token: Token<R>| {
                     vespo(token.log_ratio, token.ratio, token.log_prob, token.advantage, positive, negative)
                 };
                 $use
             }
             Surrogate::Dppo { divergence, bounds } => {
-                let $formula = |token: Token<R>| {
+                let $formula = move |token: Token<R>| {
                     let old_log_prob = token.log_prob - token.token_log_ratio;
                     dppo(token.log_prob, old_log_prob, token.ratio, token.advantage, divergence, bounds)
                 };
                 $use
             }
             Surrogate::ClipCov { clip } => {
-                let $formula = |token: Token<R>| clip_cov(token.ratio, token.advantage, token.selected, clip);
+                let $formula = move |token: Token<R>| clip_cov(token.ratio, token.advantage, token.selected, clip);
                 $use
             }
             Surrogate::KlCov { coefficient } => {
-                let $formula = |token: Token<R>| {
+                let $formula = move |token: Token<R>| {
                     kl_cov(token.log_ratio, token.ratio, token.advantage, token.selected, coefficient)
                 };
                 $use
             }
             Surrogate::Dro { beta } => {
-                let $formula = |token: Token<R>| dro(token.log_prob, token.token_log_ratio, token.advantage, beta);
+                let $formula = move |token: Token<R>| dro(token.log_prob, token.token_log_ratio, token.advantage, beta);
                 $use
             }
         }
@@ -244,8 +246,8 @@ impl<R: Real> Surrogate<R> {
 
     /// Loss and derivative of every token of a block. The dispatch stands outside the loops.
     #[inline(always)]
-    pub(super) fn apply(&self, block: &mut Block<R>, partial: &mut PolicyPartial<R>) {
-        with_formula!(*self, formula => each(block, partial, formula));
+    pub(super) fn apply<E: Engine>(&self, engine: E, block: &mut Block<R>, partial: &mut PolicyPartial<R>) {
+        with_formula!(*self, formula => each(engine, block, partial, formula));
     }
 
     /// Loss and derivative of one token.
@@ -268,53 +270,40 @@ pub(super) struct Token<R> {
 
 /// The surrogate stage over a block.
 #[inline(always)]
-fn each<R: Real>(block: &mut Block<R>, partial: &mut PolicyPartial<R>, formula: impl Fn(Token<R>) -> Term<R>) {
-    let Block { kept, selected, log_prob, token_log_ratio, log_ratio, ratio, advantage, loss, derivative, .. } = block;
-    let [clipped, high, low, dual] = each_token(
-        [log_prob, token_log_ratio, log_ratio, ratio, advantage],
-        [kept, selected],
-        loss,
-        derivative,
-        formula,
-    );
+fn each<R: Real, E: Engine>(
+    engine: E,
+    block: &mut Block<R>,
+    partial: &mut PolicyPartial<R>,
+    formula: impl Fn(Token<R>) -> Term<R>,
+) {
+    let (clipped, high, low, dual) = engine.run(block, move |block| {
+        let Block { kept, selected, log_prob, token_log_ratio, log_ratio, ratio, advantage, loss, derivative, .. } =
+            block;
+        let numbers = log_prob.iter().zip(token_log_ratio).zip(log_ratio).zip(ratio).zip(advantage);
+        let tokens = numbers.zip(selected.iter().zip(kept));
+        let (mut clipped, mut high, mut low, mut dual) = (0u32, 0u32, 0u32, 0u32);
+        for ((((((log_prob, token_log_ratio), log_ratio), ratio), advantage), (selected, kept)), (loss, derivative)) in
+            tokens.zip(loss.iter_mut().zip(derivative))
+        {
+            let term = formula(Token {
+                log_prob: *log_prob,
+                token_log_ratio: *token_log_ratio,
+                log_ratio: *log_ratio,
+                ratio: *ratio,
+                advantage: *advantage,
+                selected: *selected,
+            });
+            *loss = if *kept { term.loss } else { R::zero() };
+            *derivative = if *kept { term.derivative } else { R::zero() };
+            clipped += u32::from(term.clipped & *kept);
+            high += u32::from(term.clipped_high & *kept);
+            low += u32::from(term.clipped_low & *kept);
+            dual += u32::from(term.dual_clipped & *kept);
+        }
+        (clipped, high, low, dual)
+    });
     partial.clipped += clipped as usize;
     partial.clipped_high += high as usize;
     partial.clipped_low += low as usize;
     partial.dual_clipped += dual as usize;
-}
-
-/// A function of its own, because only then does the compiler know that its arrays do not overlap, and vectorise.
-#[inline(never)]
-fn each_token<R: Real>(
-    numbers: [&Lane<R>; 5],
-    flags: [&Lane<bool>; 2],
-    losses: &mut Lane<R>,
-    derivatives: &mut Lane<R>,
-    formula: impl Fn(Token<R>) -> Term<R>,
-) -> [u32; 4] {
-    let [log_prob, token_log_ratio, log_ratio, ratio, advantage] = numbers;
-    let [kept, selected] = flags;
-    let tokens =
-        log_prob.iter().zip(token_log_ratio).zip(log_ratio).zip(ratio).zip(advantage).zip(selected.iter().zip(kept));
-    let results = losses.iter_mut().zip(derivatives.iter_mut());
-    let (mut clipped, mut high, mut low, mut dual) = (0u32, 0u32, 0u32, 0u32);
-    for ((((((log_prob, token_log_ratio), log_ratio), ratio), advantage), (selected, kept)), (loss, derivative)) in
-        tokens.zip(results)
-    {
-        let term = formula(Token {
-            log_prob: *log_prob,
-            token_log_ratio: *token_log_ratio,
-            log_ratio: *log_ratio,
-            ratio: *ratio,
-            advantage: *advantage,
-            selected: *selected,
-        });
-        *loss = if *kept { term.loss } else { R::zero() };
-        *derivative = if *kept { term.derivative } else { R::zero() };
-        clipped += u32::from(term.clipped & *kept);
-        high += u32::from(term.clipped_high & *kept);
-        low += u32::from(term.clipped_low & *kept);
-        dual += u32::from(term.dual_clipped & *kept);
-    }
-    [clipped, high, low, dual]
 }
