@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use plumbline_simd::Level;
 
 use batch::Batch;
 use clock::Clock;
@@ -88,7 +89,9 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
         Some(python) => Some(verl::Verl::start(python, &batch)?),
         None => None,
     };
-    let mut core = Measured::new("core: value and gradient");
+    let levels: Vec<Level> = Level::supported().collect();
+    let mut core: Vec<Measured> =
+        levels.iter().map(|level| Measured::new(format!("core, {}: value and gradient", level.name()))).collect();
     let mut copy = Measured::new("copy of the same bytes");
     let mut exponentials = Measured::new("one exponential a token (core)");
     let mut eager = Measured::new("verl, eager");
@@ -98,9 +101,17 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
     let mut scratch = vec![0.0f32; batch.tokens()];
     for round in 0..arguments.rounds {
         eprint!("\rround {} of {}", round + 1, arguments.rounds);
-        let start = Clock::start();
-        loss = ours::ppo_with_k3(&batch, &mut gradient)?;
-        core.add(start.elapsed());
+        let mut first: Option<(f32, Vec<f32>)> = None;
+        for (level, measured) in levels.iter().zip(&mut core) {
+            let start = Clock::start();
+            loss = ours::ppo_with_k3(*level, &batch, &mut gradient)?;
+            measured.add(start.elapsed());
+            match &first {
+                None => first = Some((loss, gradient.clone())),
+                Some(first) if *first == (loss, gradient.clone()) => {}
+                Some(_) => return Err(format!("{} has other bits", level.name())),
+            }
+        }
 
         let start = Clock::start();
         ours::copy(&batch, &gradient, &mut scratch);
@@ -120,8 +131,8 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
         Some(verl) => Some(verl.finish(loss, &gradient)?),
         None => None,
     };
-    let measured = [core, eager, compiled, exponentials, copy];
-    let report = Report::new(&batch, arguments.rounds, &measured, agreement);
+    core.extend([eager, compiled, exponentials, copy]);
+    let report = Report::new(&batch, arguments.rounds, levels.len(), &core, agreement);
     print!("{}", report.table());
     if let Some(page) = &arguments.page {
         std::fs::write(page, report.page()).map_err(|error| format!("{}: {error}", page.display()))?;

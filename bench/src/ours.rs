@@ -2,7 +2,8 @@
 
 use plumbline_core::catalog;
 use plumbline_core::num::Real;
-use plumbline_core::spec::{Data, Given, GivenValue, Input, Output, evaluate};
+use plumbline_core::spec::{Data, Given, GivenValue, Input, Output};
+use plumbline_simd::{Level, evaluate};
 
 use crate::batch::Batch;
 
@@ -10,7 +11,7 @@ use crate::batch::Batch;
 pub const KL_COEFFICIENT: f64 = 0.001;
 
 /// The loss of PPO in verl's dialect with a k3 penalty, and its gradient.
-pub fn ppo_with_k3(batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
+pub fn ppo_with_k3(level: Level, batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
     let operation = catalog::find("objective.ppo").ok_or("objective.ppo is not in the catalog")?;
     let shape = [batch.rows, batch.columns];
     let real = |name, values| Input { name, shape: &shape, data: Data::Real(values) };
@@ -27,7 +28,7 @@ pub fn ppo_with_k3(batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
     ];
     let mut loss = [0.0];
     let mut outputs = [Output { name: "loss", data: &mut loss }, Output { name: "d_log_prob", data: gradient }];
-    evaluate(operation, Some("verl-0.9"), &given, &inputs, &mut outputs).map_err(|error| error.to_string())?;
+    evaluate(level, operation, Some("verl-0.9"), &given, &inputs, &mut outputs).map_err(|error| error.to_string())?;
     let [loss] = loss;
     Ok(loss)
 }

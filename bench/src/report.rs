@@ -10,14 +10,14 @@ use crate::verl::Agreement;
 
 /// The times of one subject, one a round.
 pub struct Measured {
-    name: &'static str,
+    name: String,
     times: Vec<Duration>,
 }
 
 impl Measured {
     /// A subject without times.
-    pub fn new(name: &'static str) -> Self {
-        Measured { name, times: Vec::new() }
+    pub fn new(name: impl Into<String>) -> Self {
+        Measured { name: name.into(), times: Vec::new() }
     }
 
     /// Add a round's time.
@@ -60,24 +60,48 @@ pub fn table(measured: &[Measured], units: usize, unit: &str) -> String {
     text
 }
 
+/// How many times as long as one subject the others took, by medians and by the fastest rounds.
+pub fn against(ours: &Measured, others: &[&Measured]) -> String {
+    let mut text = format!("\nTimes as long as {}:", ours.name);
+    for other in others {
+        if let (Some(median), Some(fastest)) = (other.median().zip(ours.median()), other.fastest().zip(ours.fastest()))
+        {
+            let _ = write!(text, " {} {:.2} (fastest {:.2}),", other.name, median.0 / median.1, fastest.0 / fastest.1);
+        }
+    }
+    text.pop();
+    text.push_str(".\n");
+    text
+}
+
 /// What was measured, of the first subject and of those it is compared with.
 pub struct Report<'m> {
     rows: usize,
     columns: usize,
     rounds: usize,
+    levels: usize,
     measured: &'m [Measured],
     agreement: Option<Agreement>,
 }
 
 impl<'m> Report<'m> {
-    /// A report; the first subject is the one that the others are compared with.
-    pub fn new(batch: &Batch, rounds: usize, measured: &'m [Measured], agreement: Option<Agreement>) -> Self {
-        Report { rows: batch.rows, columns: batch.columns, rounds, measured, agreement }
+    /// A report; the first subjects, as many as there are levels, are core's.
+    pub fn new(
+        batch: &Batch,
+        rounds: usize,
+        levels: usize,
+        measured: &'m [Measured],
+        agreement: Option<Agreement>,
+    ) -> Self {
+        Report { rows: batch.rows, columns: batch.columns, rounds, levels, measured, agreement }
     }
 
     /// The times and ratios.
     pub fn table(&self) -> String {
         let mut text = table(self.measured, self.rows * self.columns, "a token");
+        if let Some((widest, _)) = self.measured[..self.levels].split_last() {
+            text.push_str(&against(widest, &self.measured[self.levels..].iter().collect::<Vec<_>>()));
+        }
         if let Some(agreement) = &self.agreement {
             let _ = write!(
                 text,
@@ -96,7 +120,8 @@ impl<'m> Report<'m> {
             "PPO with a k3 penalty (coefficient {KL_COEFFICIENT}), value and gradient by the log-probabilities, in verl's \
              dialect (dual clip, limited log-ratios), token mean: {} × {} tokens, `f32`, one thread, from given \
              log-probabilities. Everything is measured in one process pair on the same tensors, in turns, {} rounds. Core is \
-             built for the baseline of its target (no processor-specific instructions) and also computes its metrics. verl \
+             built for the baseline of its target; `plumbline-simd` compiles its stages again for wider vectors and has the \
+             same bits at every level. Core also computes its metrics. verl \
              runs its own functions (`compute_policy_loss_vanilla`, `kl_penalty`, `agg_loss`) and autograd. The copy moves \
              four inputs and the gradient, 20 bytes a token. Times are time on the processor: waiting for it is taken out.\n\n",
             self.rows, self.columns, self.rounds

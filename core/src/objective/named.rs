@@ -1,7 +1,7 @@
 //! The named objectives: settings of the five choices.
 
 use super::policy::{INPUTS, OUTPUTS, PARAMS, STOPPED_OUTPUTS, evaluate};
-use crate::spec::{Dialect, Family, Operation, Source, Value, evaluate_with};
+use crate::spec::{Dialect, Family, Kernel, Operation, Source, Value, evaluate_with};
 use crate::surrogate::cispo::MINIMAX_M1;
 use crate::surrogate::cov::ENTROPY_MECHANISM;
 use crate::surrogate::dppo::DPPO;
@@ -166,7 +166,7 @@ const POLICY: Operation = Operation {
         verl_0_9(VERL_NOTE, verl_limited![("clip_ratio_c", number(3.0))]),
         trl_1_16(TRL_NOTE, trl![]),
     ],
-    evaluate: evaluate_with!(evaluate),
+    evaluate: evaluate_with!(evaluate, Some(Kernel::PolicyObjective)),
 };
 
 const SEQ_MEAN_TOKEN_MEAN: (&str, Value) = ("aggregation", name("seq_mean_token_mean"));

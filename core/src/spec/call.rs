@@ -6,6 +6,7 @@ use super::params::{Given, Params};
 use super::shape::{Dims, resolve_dims};
 use crate::Error;
 use crate::batch::{Mask, TokenShape};
+use crate::engine::Engine;
 use crate::num::Real;
 
 /// The numbers of an input.
@@ -81,6 +82,32 @@ pub fn evaluate<R: Evaluable>(
     inputs: &[Input<'_, R>],
     outputs: &mut [Output<'_, R>],
 ) -> Result<(), Error> {
+    checked(operation, dialect, given, inputs, outputs, R::function(&operation.evaluate))
+}
+
+/// [`evaluate`] with the passes of the operation called by an engine, where it consists of such.
+pub fn evaluate_by<R: Evaluable>(
+    engine: impl Engine,
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    given: &[Given<'_>],
+    inputs: &[Input<'_, R>],
+    outputs: &mut [Output<'_, R>],
+) -> Result<(), Error> {
+    match operation.evaluate.kernel {
+        Some(kernel) => checked(operation, dialect, given, inputs, outputs, |call| kernel.evaluate(engine, call)),
+        None => evaluate(operation, dialect, given, inputs, outputs),
+    }
+}
+
+fn checked<R: Real>(
+    operation: &'static Operation,
+    dialect: Option<&str>,
+    given: &[Given<'_>],
+    inputs: &[Input<'_, R>],
+    outputs: &mut [Output<'_, R>],
+    run: impl FnOnce(&mut Call<'_, R>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let params = Params::resolve(operation, dialect, given)?;
     for (position, input) in inputs.iter().enumerate() {
         let spec = operation.input(input.name).ok_or(Error::UnknownArgument { position })?;
@@ -109,7 +136,7 @@ pub fn evaluate<R: Evaluable>(
         let slot = requested.get_mut(position).ok_or(Error::UnknownArgument { position })?;
         *slot = Requested { name: spec.name, buffer: Some(&mut *output.data) };
     }
-    R::function(&operation.evaluate)(&mut Call { operation, params, dims, inputs, requested })
+    run(&mut Call { operation, params, dims, inputs, requested })
 }
 
 /// The most outputs an operation may have.

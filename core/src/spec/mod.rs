@@ -8,16 +8,18 @@
 mod call;
 mod choice;
 mod elementwise;
+mod kernel;
 mod operation;
 mod params;
 mod shape;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use call::{Call, Data, Evaluable, Input, MAX_OUTPUTS, Output, evaluate};
+pub use call::{Call, Data, Evaluable, Input, MAX_OUTPUTS, Output, evaluate, evaluate_by};
 pub use choice::Choice;
 pub(crate) use choice::choice;
 pub use elementwise::map_elements;
+pub use kernel::Kernel;
 pub(crate) use operation::evaluate_with;
 pub use operation::{
     Dialect, Domain, Evaluate, Family, InputSpec, Operation, OutputSpec, ParamKind, ParamSpec, Range, Shape, Source,

@@ -422,13 +422,18 @@ pub struct Evaluate {
     pub f32: fn(&mut Call<'_, f32>) -> Result<(), Error>,
     /// In double precision.
     pub f64: fn(&mut Call<'_, f64>) -> Result<(), Error>,
+    /// The passes over many numbers that it consists of, where an engine can call them.
+    pub kernel: Option<super::Kernel>,
 }
 
-/// An [`Evaluate`] from one generic function.
+/// An [`Evaluate`] from one generic function, and the kernel that it calls.
 macro_rules! evaluate_with {
-    ($function:path) => {{
+    ($function:path) => {
+        $crate::spec::evaluate_with!($function, None)
+    };
+    ($function:path, $kernel:expr) => {{
         use $function as function;
-        $crate::spec::Evaluate { f32: function::<f32>, f64: function::<f64> }
+        $crate::spec::Evaluate { f32: function::<f32>, f64: function::<f64>, kernel: $kernel }
     }};
 }
 pub(crate) use evaluate_with;

@@ -9,6 +9,7 @@ use crate::advantage::{
     Deviation, EpsPlacement, GroupMeanStd, GroupOfOne, GroupedRewards, batch_std, group_mean, group_mean_std, rloo,
 };
 use crate::batch::Groups;
+use crate::engine::{Engine, Portable};
 use crate::kl::estimator::KlEstimator;
 use crate::num::Real;
 use crate::reduce::{REDUCTION_PARAMS, Reduction};
@@ -377,6 +378,11 @@ fn spread<'a, R: Real>(call: &Call<'a, R>, name: &'static str) -> Option<Spread<
 
 /// The evaluation of every policy objective.
 pub(crate) fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_by(Portable, call)
+}
+
+/// The same, the pass called by an engine.
+pub(crate) fn evaluate_by<R: Real>(engine: impl Engine, call: &mut Call<'_, R>) -> Result<(), Error> {
     let objective = objective(call)?;
     let source: AdvantageSource = call.choice("advantage_estimator")?;
     let mut estimated = None;
@@ -414,7 +420,7 @@ pub(crate) fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
         token_loss: call.output("token_loss"),
         token_weight: call.output("token_weight"),
     };
-    let result = objective.loss(&batch, &mut outputs)?;
+    let result = objective.loss_by(engine, &batch, &mut outputs)?;
     let metrics = result.metrics;
     for (name, value) in [
         ("loss", result.loss),

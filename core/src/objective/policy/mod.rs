@@ -24,7 +24,7 @@ pub mod token;
 
 pub use batch::{PolicyBatch, PolicyOutputs, Spread};
 pub use call::{AdvantageSource, setting};
-pub(crate) use call::{INPUTS, OUTPUTS, PARAMS, STOPPED_OUTPUTS, evaluate};
+pub(crate) use call::{INPUTS, OUTPUTS, PARAMS, STOPPED_OUTPUTS, evaluate, evaluate_by};
 pub use partial::{PolicyLoss, PolicyMetrics, PolicyPartial};
 pub use surrogate::{Surrogate, SurrogateKind};
 
