@@ -86,7 +86,7 @@ const PLACE: Operation = Operation {
     defaults: &[],
     outputs: &[],
     dialects: &[],
-    evaluate: Evaluate { f32: |_| Ok(()), f64: |_| Ok(()) },
+    evaluate: Evaluate { f32: |_| Ok(()), f64: |_| Ok(()), kernel: None },
 };
 
 /// All operations.
