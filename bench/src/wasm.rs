@@ -26,7 +26,7 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     for round in 0..arguments.rounds {
         eprint!("\rround {} of {}", round + 1, arguments.rounds);
         let start = Clock::start();
-        loss = ours::ppo_with_k3(&batch, &mut gradient)?;
+        loss = ours::ppo_with_k3(plumbline_simd::Level::PORTABLE, &batch, &mut gradient)?;
         native.add(start.elapsed());
         for (measured, process) in &mut processes {
             measured.add(process.time("ppo")?);
