@@ -1,4 +1,4 @@
-//! One token of an objective at a time: the stages of [`super::row`] for a thread that holds a single token.
+//! One token of an objective at a time: the stages of `row.rs` for a thread that holds a single token.
 //!
 //! A batch is the same function of its tokens either way, bit for bit; a test holds the two together. What stands between
 //! the tokens, the sums of a row, is the caller's: canonical trees over [`TokenOutput`]'s summands.

@@ -46,9 +46,9 @@ pub struct Batch<R> {
     pub old_log_prob: Reader<R>,
     /// log π_ref, [B, T].
     pub ref_log_prob: Reader<R>,
-    /// A, [B, T] or [B].
+    /// A, [B, T] or \[B\].
     pub advantage: Reader<R>,
-    /// Weights of the policy term, [B, T] or [B].
+    /// Weights of the policy term, [B, T] or \[B\].
     pub importance_weight: Reader<R>,
     /// H, [B, T].
     pub entropy: Reader<R>,
@@ -58,7 +58,7 @@ pub struct Batch<R> {
     pub keep: Reader<u8>,
     /// 1 where a token was selected, [B, T].
     pub selected: Reader<u8>,
-    /// The prompt of each response, [B].
+    /// The prompt of each response, \[B\].
     pub group: Reader<u32>,
     /// B.
     pub rows: usize,
@@ -74,15 +74,15 @@ pub struct Batch<R> {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace<R> {
-    /// L_i, [B].
+    /// L_i, \[B\].
     pub length: Writer<u32>,
-    /// Tokens of each row that stay in, [B].
+    /// Tokens of each row that stay in, \[B\].
     pub kept: Writer<u32>,
     /// Counts of the batch, [TOTALS].
     pub totals: Writer<u64>,
-    /// d_i, [B].
+    /// d_i, \[B\].
     pub row_divisor: Writer<R>,
-    /// The weight of each row's tokens, [B].
+    /// The weight of each row's tokens, \[B\].
     pub row_weight: Writer<R>,
     /// Tile sums, [tiles, TILE_SUMS].
     pub tile_sum: Writer<R>,
@@ -96,7 +96,7 @@ pub struct Workspace<R> {
     pub row_count: Writer<u32>,
     /// Smallest and largest ratio of each row, [2, B].
     pub row_ratio: Writer<R>,
-    /// What each row spreads to its tokens, [B].
+    /// What each row spreads to its tokens, \[B\].
     pub row_share: Writer<R>,
     /// Tile sums for the response's ratio, [tiles, SEQUENCE_SUMS].
     pub sequence_sum: Writer<R>,
@@ -106,7 +106,7 @@ pub struct Workspace<R> {
     pub sequence: Writer<R>,
     /// Exact sums in parts.
     pub exact: Writer<u64>,
-    /// The first number that is not finite, [1].
+    /// The first number that is not finite, \[1\].
     pub fault: Writer<u64>,
 }
 
