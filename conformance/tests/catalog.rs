@@ -238,6 +238,10 @@ fn every_entry_that_is_written_is_listed() {
                 let text = fs::read_to_string(&path).unwrap();
                 for part in text.split("\n    id: \"").skip(1) {
                     let id = part.split('"').next().unwrap();
+                    // The catalog fills its list from entries without a name.
+                    if id.is_empty() {
+                        continue;
+                    }
                     written += 1;
                     if catalog::find(id).is_none() {
                         faults.push(format!("{id} ({})", path.display()));
