@@ -51,7 +51,9 @@ impl<R: Real> RowSum<R> {
         self.total += halving_sum(block);
     }
     /// The same by a call: the tree is a kilobyte of code, too much for every formula that adds up a few terms.
-    #[inline(never)]
+    /// A kernel for a graphics processor is one function, without calls.
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn push_called(&mut self, block: &[R; BLOCK]) {
         self.push(block);
     }
