@@ -119,6 +119,17 @@ pub fn output_shape(
     shape.ok().flatten()
 }
 
+/// Complete parameters as the core takes them. Names are looked up one by one: only those that say something.
+pub(crate) fn given_of<'a>(operation: &Operation, params: &'a [Value]) -> Vec<Given<'a>> {
+    operation
+        .params
+        .iter()
+        .zip(params)
+        .filter(|(param, value)| operation.default_of(param) != **value)
+        .map(|(param, value)| Given { name: param.name, value: as_given(*value) })
+        .collect()
+}
+
 /// The call's parts as the core takes them.
 fn with_call<T>(
     operation: &'static Operation,
@@ -126,14 +137,7 @@ fn with_call<T>(
     inputs: &[(&'static str, Tensor)],
     then: impl FnOnce(&[Given<'_>], &[Input<'_, f64>], &Dims) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let given: Vec<Given<'_>> = operation
-        .params
-        .iter()
-        .zip(params)
-        // Names are looked up one by one: only those that say something.
-        .filter(|(param, value)| operation.default_of(param) != **value)
-        .map(|(param, value)| Given { name: param.name, value: as_given(*value) })
-        .collect();
+    let given = given_of(operation, params);
     let mut converted: Vec<Converted<f64>> = Vec::with_capacity(inputs.len());
     for (position, (name, tensor)) in inputs.iter().enumerate() {
         let spec = operation.input(name).ok_or(Error::UnknownArgument { position })?;

@@ -3,12 +3,12 @@
 use plumbline_core::Error;
 use plumbline_core::num::{Dtype, Real};
 use plumbline_core::spec::{
-    Data, Domain, Evaluable, Given, Input, InputSpec, Operation, Output, Params, Value, evaluate, resolve_dims,
+    Data, Domain, Evaluable, Input, InputSpec, Operation, Output, Params, Value, evaluate, resolve_dims,
 };
 use plumbline_evaluate::tensor::Tensor;
 use plumbline_evaluate::{Converted, Refusal, is_real};
 
-use crate::vectors::as_given;
+use crate::meaning::given_of;
 
 /// One array in one form.
 struct Array<R> {
@@ -71,13 +71,7 @@ impl<R: Evaluable> Arrays<R> {
     /// Evaluate with complete parameters: the main output and the gradients by these inputs.
     pub fn evaluate(&self, operation: &'static Operation, params: &[Value], by: &[&str]) -> Result<Found, Error> {
         let inputs: Vec<Input<'_, R>> = operation.inputs.iter().filter_map(|spec| self.of(spec)).collect();
-        let given: Vec<Given<'_>> = operation
-            .params
-            .iter()
-            .zip(params)
-            .filter(|(param, value)| operation.default_of(param) != **value)
-            .map(|(param, value)| Given { name: param.name, value: as_given(*value) })
-            .collect();
+        let given = given_of(operation, params);
         let dims = resolve_dims(operation, &Params::resolve(operation, None, &given)?, &inputs)?;
         let missing = Error::MissingInput { argument: "output" };
         let main = operation.outputs.first().ok_or(missing)?;
@@ -94,22 +88,20 @@ impl<R: Evaluable> Arrays<R> {
         if let Some(sizes) = sizes.filter(|sizes| is_scalar && !asked.iter().any(|output| output.name == sizes.name)) {
             asked.push(sizes);
         }
-        let mut buffers: Vec<Vec<R>> = Vec::new();
-        loop {
-            for output in asked.iter().skip(buffers.len()) {
-                let count = dims.count(output.shape).ok_or(Error::ShapeMismatch { argument: output.name })?;
-                buffers.push(vec![R::zero(); count]);
-            }
-            let mut outputs: Vec<Output<'_, R>> =
-                asked.iter().zip(&mut buffers).map(|(output, data)| Output { name: output.name, data }).collect();
-            match evaluate(operation, None, &given, &inputs, &mut outputs) {
-                Err(Error::MissingWorkspace { argument }) if !asked.iter().any(|output| output.name == argument) => {
-                    asked.push(operation.output(argument).ok_or(missing)?);
-                }
-                Err(error) => return Err(error),
-                Ok(()) => break,
+        let works_in = operation.outputs.iter().filter(|output| output.workspace && dims.count(output.shape).is_some());
+        for output in works_in {
+            if !asked.iter().any(|other| other.name == output.name) {
+                asked.push(output);
             }
         }
+        let mut buffers: Vec<Vec<R>> = Vec::with_capacity(asked.len());
+        for output in &asked {
+            let count = dims.count(output.shape).ok_or(Error::ShapeMismatch { argument: output.name })?;
+            buffers.push(vec![R::zero(); count]);
+        }
+        let mut outputs: Vec<Output<'_, R>> =
+            asked.iter().zip(&mut buffers).map(|(output, data)| Output { name: output.name, data }).collect();
+        evaluate(operation, None, &given, &inputs, &mut outputs)?;
         let scale = match sizes.and_then(|sizes| asked.iter().position(|output| output.name == sizes.name)) {
             Some(position) if is_scalar => sizes_of(&buffers[position]).sum(),
             _ => sizes_of(&buffers[0]).fold(0.0, f64::max),
