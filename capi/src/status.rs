@@ -144,37 +144,19 @@ impl Refused<'_> {
     fn argument(&self) -> Option<&'static str> {
         match *self {
             Refused::Overlap(argument) | Refused::Repeated(argument) => Some(argument),
-            Refused::Core(error) => match error {
-                Error::MissingInput { argument }
-                | Error::MissingWorkspace { argument }
-                | Error::WrongKind { argument, .. }
-                | Error::LengthMismatch { argument, .. }
-                | Error::ShapeMismatch { argument }
-                | Error::NonFinite { argument, .. }
-                | Error::OutOfRange { argument, .. }
-                | Error::ElementOutOfRange { argument, .. }
-                | Error::UnknownChoice { argument }
-                | Error::EmptyMask { argument }
-                | Error::TooFew { argument, .. }
-                | Error::Singular { argument, .. }
-                | Error::NoConvergence { argument, .. } => Some(argument),
-                Error::GroupTooSmall { .. } => Some("group"),
-                _ => None,
-            },
+            Refused::Core(error) => error.argument(),
             _ => None,
         }
     }
 
     fn index(&self) -> i64 {
-        match *self {
-            Refused::Core(
-                Error::NonFinite { index, .. }
-                | Error::ElementOutOfRange { index, .. }
-                | Error::GroupTooSmall { index, .. }
-                | Error::Singular { index, .. },
-            ) => i64::try_from(index).unwrap_or(PLUMBLINE_NO_INDEX),
-            _ => PLUMBLINE_NO_INDEX,
-        }
+        let index = match *self {
+            // The pivot at which the elimination failed; no element of an argument.
+            Refused::Core(Error::Singular { index, .. }) => Some(index),
+            Refused::Core(error) => error.index(),
+            _ => None,
+        };
+        index.and_then(|index| i64::try_from(index).ok()).unwrap_or(PLUMBLINE_NO_INDEX)
     }
 
     /// As the caller reads it.
