@@ -208,22 +208,7 @@ impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
         if let Values::PerRow(advantage) = arrays.advantage {
             self.take("advantage", Some(advantage))?;
         }
-        let metrics = loss.metrics;
-        for (name, value) in [
-            ("loss", loss.loss),
-            ("policy_loss", loss.policy_loss),
-            ("kl_loss", loss.kl_loss),
-            ("entropy_loss", loss.entropy_loss),
-            ("clip_fraction", metrics.clip_fraction),
-            ("clip_fraction_high", metrics.clip_fraction_high),
-            ("clip_fraction_low", metrics.clip_fraction_low),
-            ("dual_clip_fraction", metrics.dual_clip_fraction),
-            ("approx_kl_k1", metrics.approx_kl_k1),
-            ("approx_kl_k3", metrics.approx_kl_k3),
-            ("ratio_mean", metrics.ratio_mean),
-            ("ratio_min", metrics.ratio_min),
-            ("ratio_max", metrics.ratio_max),
-        ] {
+        for (name, value) in loss.named() {
             self.put(name, value);
         }
         Ok(())

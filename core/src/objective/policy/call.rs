@@ -421,22 +421,7 @@ pub(crate) fn evaluate_by<R: Real>(engine: impl Engine, call: &mut Call<'_, R>) 
         token_weight: call.output("token_weight"),
     };
     let result = objective.loss_by(engine, &batch, &mut outputs)?;
-    let metrics = result.metrics;
-    for (name, value) in [
-        ("loss", result.loss),
-        ("policy_loss", result.policy_loss),
-        ("kl_loss", result.kl_loss),
-        ("entropy_loss", result.entropy_loss),
-        ("clip_fraction", metrics.clip_fraction),
-        ("clip_fraction_high", metrics.clip_fraction_high),
-        ("clip_fraction_low", metrics.clip_fraction_low),
-        ("dual_clip_fraction", metrics.dual_clip_fraction),
-        ("approx_kl_k1", metrics.approx_kl_k1),
-        ("approx_kl_k3", metrics.approx_kl_k3),
-        ("ratio_mean", metrics.ratio_mean),
-        ("ratio_min", metrics.ratio_min),
-        ("ratio_max", metrics.ratio_max),
-    ] {
+    for (name, value) in result.named() {
         call.write(name, value);
     }
     Ok(())

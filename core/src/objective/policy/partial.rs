@@ -42,6 +42,28 @@ pub struct PolicyLoss<R> {
     pub metrics: PolicyMetrics<R>,
 }
 
+impl<R: Real> PolicyLoss<R> {
+    /// Every number under the name of the catalog's output.
+    pub fn named(&self) -> [(&'static str, R); 13] {
+        let metrics = &self.metrics;
+        [
+            ("loss", self.loss),
+            ("policy_loss", self.policy_loss),
+            ("kl_loss", self.kl_loss),
+            ("entropy_loss", self.entropy_loss),
+            ("clip_fraction", metrics.clip_fraction),
+            ("clip_fraction_high", metrics.clip_fraction_high),
+            ("clip_fraction_low", metrics.clip_fraction_low),
+            ("dual_clip_fraction", metrics.dual_clip_fraction),
+            ("approx_kl_k1", metrics.approx_kl_k1),
+            ("approx_kl_k3", metrics.approx_kl_k3),
+            ("ratio_mean", metrics.ratio_mean),
+            ("ratio_min", metrics.ratio_min),
+            ("ratio_max", metrics.ratio_max),
+        ]
+    }
+}
+
 /// The sums of a shard: exact across rows, so that merging in any order gives the bits of the whole batch.
 #[derive(Clone, Debug)]
 pub struct PolicyPartial<R> {
