@@ -4,6 +4,7 @@ use plumbline_core::catalog;
 use plumbline_core::num::{Dtype, Real};
 
 use super::policy::{Policy, Token, clipped};
+use super::rows::{GRPO, GSPO};
 use super::scalar::{Scalar, lift, mean};
 use super::subject::{Given, Subject};
 
@@ -62,29 +63,8 @@ pub const CONTROLS: &[Control] = &[
             Policy { surrogate: &clipped, aggregate: &aggregate, ..Policy::PPO }.loss(given)
         },
     ),
-    control(
-        "GRPO of the paper by hand",
-        (
-            "objective.grpo",
-            Some("paper"),
-            &[
-                "log_prob",
-                "old_log_prob",
-                "ref_log_prob",
-                "advantage",
-                "mask",
-                "clip_ratio_low",
-                "clip_ratio_high",
-                "kl_coefficient",
-            ],
-        ),
-        |given| Policy::GRPO.loss(given),
-    ),
-    control(
-        "GSPO of the paper by hand",
-        ("objective.gspo", Some("paper"), &["log_prob", "old_log_prob", "advantage", "mask"]),
-        |given| Policy::GSPO.loss(given),
-    ),
+    control("GRPO of the paper by hand", GRPO, |given| Policy::GRPO.loss(given)),
+    control("GSPO of the paper by hand", GSPO, |given| Policy::GSPO.loss(given)),
     control(
         "the next value is masked before it is handed over",
         ("advantage.gae", Some("paper"), &["next_value", "terminated", "truncated", "mask", "gamma", "gae_lambda"]),

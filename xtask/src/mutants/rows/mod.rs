@@ -110,6 +110,6 @@ const WEIGHTED: &[&str] =
     &["log_prob", "old_log_prob", "advantage", "mask", "importance_weight", "clip_ratio_low", "clip_ratio_high"];
 const DUAL: &[&str] =
     &["log_prob", "old_log_prob", "advantage", "mask", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"];
-const GRPO: Target = ("objective.grpo", Some("paper"), POLICY);
+pub(super) const GRPO: Target = ("objective.grpo", Some("paper"), POLICY);
 const PPO: Target = ("objective.ppo", Some("paper"), WEIGHTED);
-const GSPO: Target = ("objective.gspo", Some("paper"), &["log_prob", "old_log_prob", "advantage", "mask"]);
+pub(super) const GSPO: Target = ("objective.gspo", Some("paper"), &["log_prob", "old_log_prob", "advantage", "mask"]);
