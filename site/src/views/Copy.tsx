@@ -1,7 +1,7 @@
 // The state as code, a vector, or a trainer's settings.
 
 import { signal } from '@preact/signals';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { Operation } from '../catalog/types';
 import type { Outputs } from '../compute/evaluate';
 import { isConfigurable, trl, verl } from '../copy/configuration';
@@ -9,6 +9,7 @@ import { command, vector } from '../copy/json';
 import { python } from '../copy/python';
 import { rust } from '../copy/rust';
 import { operation, result, state, type State } from '../state/state';
+import { Dialog } from './Dialog';
 
 interface Format {
   name: string;
@@ -37,15 +38,10 @@ export function openCopy(): void {
 }
 
 export function Copy() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    if (shown.value && !dialog.current?.open) dialog.current?.showModal();
-    if (!shown.value && dialog.current?.open) dialog.current.close();
-  }, [shown.value]);
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby="copy-heading" onClose={() => (shown.value = false)}>
-      {shown.value && <Body />}
-    </dialog>
+    <Dialog shown={shown} heading="copy-heading">
+      <Body />
+    </Dialog>
   );
 }
 

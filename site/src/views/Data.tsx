@@ -11,6 +11,7 @@ import { dimensionName, shapeOf, tables, type Column, type Table } from './layou
 import { NumberBox } from './NumberBox';
 import { openPaste } from './Paste';
 import { Prose } from './Prose';
+import { Pager } from './Pager';
 
 function ClipboardIcon() {
   return (
@@ -326,17 +327,9 @@ function Columns({ table, operation }: { table: Table; operation: Operation }) {
         </table>
       </div>
       {rows > PAGE && (
-        <div class="pager">
-          <button type="button" disabled={from === 0} onClick={() => setFirst(Math.max(0, from - PAGE))}>
-            Earlier
-          </button>
-          <span>
-            {from + 1} to {from + shown.length} of {rows}
-          </span>
-          <button type="button" disabled={from + PAGE >= rows} onClick={() => setFirst(from + PAGE)}>
-            Later
-          </button>
-        </div>
+        <Pager from={from} rows={rows} page={PAGE} onFirst={setFirst}>
+          {from + 1} to {from + shown.length} of {rows}
+        </Pager>
       )}
     </div>
   );
@@ -405,18 +398,10 @@ function Grid({ table }: { table: Table }) {
         </table>
       </div>
       {(rows > PAGE || across > ACROSS) && (
-        <div class="pager">
-          <button type="button" disabled={from === 0} onClick={() => setFirst(Math.max(0, from - PAGE))}>
-            Earlier
-          </button>
-          <span>
-            rows {from + 1} to {from + shown.length} of {rows}
-            {across > ACROSS ? `, the first ${ACROSS} of ${across} columns` : ''}
-          </span>
-          <button type="button" disabled={from + PAGE >= rows} onClick={() => setFirst(from + PAGE)}>
-            Later
-          </button>
-        </div>
+        <Pager from={from} rows={rows} page={PAGE} onFirst={setFirst}>
+          rows {from + 1} to {from + shown.length} of {rows}
+          {across > ACROSS ? `, the first ${ACROSS} of ${across} columns` : ''}
+        </Pager>
       )}
     </div>
   );

@@ -1,10 +1,11 @@
 // The dialog that takes numbers from elsewhere.
 
 import { signal } from '@preact/signals';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { fit } from '../paste/fit';
 import { parse, PasteError, type Pasted } from '../paste/parse';
 import { operation, patch, state } from '../state/state';
+import { Dialog } from './Dialog';
 
 const shown = signal(false);
 const target = signal<string | null>(null);
@@ -18,15 +19,10 @@ export function openPaste(input: string | null): void {
 }
 
 export function Paste() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    if (shown.value && !dialog.current?.open) dialog.current?.showModal();
-    if (!shown.value && dialog.current?.open) dialog.current.close();
-  }, [shown.value]);
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby="paste-heading" onClose={() => (shown.value = false)}>
-      {shown.value && <Body />}
-    </dialog>
+    <Dialog shown={shown} heading="paste-heading">
+      <Body />
+    </Dialog>
   );
 }
 
