@@ -62,26 +62,31 @@ fn junit_has_a_test_for_each_operation_and_the_findings_in_it() {
 fn the_html_stands_alone_and_shows_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = file(&folder, "check.html");
-    let (code, _, _) = check(&["--html", &name], "planted.py", &["dual-clip-never-active"]);
-    let page = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(code, 1);
-    for needed in ["<!doctype html>", "lang=\"en\"", "prefers-color-scheme:dark", "swapped", "plumbline check --op "] {
-        assert!(page.contains(needed) || needed == "swapped", "{needed}");
-    }
-    for absent in ["<script", "http:", "https:", "src=", "@import", "url("] {
-        assert!(!page.contains(absent), "{absent}");
-    }
-    // A token of each sign of the advantage that the finding's case has (the dual clip's needs a negative one only), each
-    // with a plot of the value and one of the gradient, and in each plot the subject's line.
-    let plots = page.matches("<svg").count();
-    assert!(plots == 2 || plots == 4, "{plots} plots");
-    assert_eq!(page.matches("class=\"given\"").count(), plots);
-    assert!(page.contains("class=\"zone\""), "no clip region is shaded");
-    assert!(page.contains("log_prob - old_log_prob"));
-    for tag in ["table", "svg", "section", "figure", "tr", "td", "p"] {
-        let (open, closed) = (page.matches(&format!("<{tag}")).count(), page.matches(&format!("</{tag}>")).count());
-        let longer = if tag == "p" { page.matches("<pre").count() + page.matches("<path").count() } else { 0 };
-        assert_eq!(open - longer, closed, "{tag}");
+    // The dual clip needs a token of negative advantage only; the finding of the operands has a case with both signs. Each
+    // sign has a plot of the value and one of the gradient, and each plot the subject's line.
+    for (mistake, plots, needed) in [
+        ("dual-clip-never-active", 2, ["class=\"zone\"", "log_prob - old_log_prob"]),
+        ("kl-operands-swapped", 4, ["swapped", "log_prob - old_log_prob"]),
+    ] {
+        let (code, _, _) = check(&["--html", &name], "planted.py", &[mistake]);
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(code, 1, "{mistake}");
+        for needed in ["<!doctype html>", "lang=\"en\"", "prefers-color-scheme:dark", "plumbline check --op "] {
+            assert!(page.contains(needed), "{mistake}: {needed}");
+        }
+        for needed in needed {
+            assert!(page.contains(needed), "{mistake}: {needed}");
+        }
+        for absent in ["<script", "http:", "https:", "src=", "@import", "url("] {
+            assert!(!page.contains(absent), "{mistake}: {absent}");
+        }
+        assert_eq!(page.matches("<svg").count(), plots, "{mistake}");
+        assert_eq!(page.matches("class=\"given\"").count(), plots, "{mistake}");
+        for tag in ["table", "svg", "section", "figure", "tr", "td", "p"] {
+            let (open, closed) = (page.matches(&format!("<{tag}")).count(), page.matches(&format!("</{tag}>")).count());
+            let longer = if tag == "p" { page.matches("<pre").count() + page.matches("<path").count() } else { 0 };
+            assert_eq!(open - longer, closed, "{mistake}: {tag}");
+        }
     }
 }
 
