@@ -60,6 +60,8 @@ pub trait Real:
     fn exp(self) -> Self;
     /// eˣ − 1.
     fn exp_m1(self) -> Self;
+    /// eˣ − 1 and eˣ − 1 − x, with one exponential: see [`exp_remainders`](crate::num::exp_remainders).
+    fn exp_remainders(self) -> [Self; 2];
     /// Natural logarithm.
     fn ln(self) -> Self;
     /// ln(1 + x).
@@ -138,6 +140,10 @@ impl Real for f32 {
         libm::expm1(f64::from(self)) as f32
     }
     #[inline(always)]
+    fn exp_remainders(self) -> [Self; 2] {
+        super::exp::exp_remainders_f32(self)
+    }
+    #[inline(always)]
     fn ln(self) -> Self {
         super::ln::ln_f32(self)
     }
@@ -186,6 +192,10 @@ impl Real for f64 {
     #[inline(always)]
     fn exp_m1(self) -> Self {
         libm::expm1(self)
+    }
+    #[inline(always)]
+    fn exp_remainders(self) -> [Self; 2] {
+        super::exp_remainder::exp_remainders_f64(self)
     }
     #[inline(always)]
     fn ln(self) -> Self {
