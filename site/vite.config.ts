@@ -46,7 +46,13 @@ function onlyModernFonts(): Plugin {
 export default defineConfig({
   base: './',
   plugins: [onlyModernFonts(), serviceWorker()],
-  resolve: { alias: { 'plumbline-rl': PACKAGE } },
+  resolve: {
+    alias: [
+      { find: /^plumbline-rl$/, replacement: PACKAGE },
+      { find: /^plumbline-rl\/identify$/, replacement: PACKAGE.replace(/index\.js$/, 'identify.js') },
+    ],
+  },
+  worker: { format: 'es' },
   server: { fs: { allow: [here('..'), PACKAGE.replace(/[^/]*$/, '')] } },
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {

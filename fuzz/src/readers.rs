@@ -49,7 +49,7 @@ pub fn batch_file(bytes: &[u8]) {
     match file.question(None, Some(200)) {
         Err(words) => is_one_line(&words),
         Ok((question, _)) => match prepare(&question) {
-            Err(error) => is_one_line(&error.0),
+            Err(error) => is_one_line(&error.message),
             Ok(inquiry) => {
                 let answer = inquiry.answer(&in_turn);
                 assert!(answer.by_chance >= 0.0);

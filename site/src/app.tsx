@@ -7,6 +7,7 @@ import { example } from './compute/example';
 import { notice } from './views/notice';
 import { Copy, openCopy } from './views/Copy';
 import { FormulaPage } from './views/FormulaPage';
+import { Later } from './views/Later';
 import { AlgorithmMap } from './views/Map';
 import { Paste } from './views/Paste';
 import { Share } from './views/Share';
@@ -16,7 +17,10 @@ import { setTheme, theme, type Theme } from './views/theme';
 const PAGES: [Page, string][] = [
   ['formula', 'Formula'],
   ['map', 'Algorithm map'],
+  ['identify', 'Identify'],
 ];
+
+const loadIdentify = () => import('./views/Identify').then(({ Identify }) => Identify);
 
 export function App() {
   const drawer = useSignal(false);
@@ -68,7 +72,7 @@ export function App() {
               {title}
             </button>
           ))}
-      </nav>
+        </nav>
         <span class="spacer" />
         <Actions />
       </header>
@@ -83,7 +87,9 @@ export function App() {
               </button>
             </p>
           )}
-          {page.value === 'map' ? <AlgorithmMap /> : <FormulaPage operation={operation.value} />}
+          {page.value === 'map' && <AlgorithmMap />}
+          {page.value === 'identify' && <Later load={loadIdentify} />}
+          {page.value === 'formula' && <FormulaPage operation={operation.value} />}
         </main>
       </div>
       <Paste />

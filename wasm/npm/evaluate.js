@@ -1,9 +1,9 @@
 // From a request as plain data to a call of the module, and back.
 
 import { text } from "./catalog.js";
-import { PlumblineError } from "./error.js";
 import { instance } from "./load.js";
 import { guarded } from "./module.js";
+import { giveParameters, wrongKind } from "./parameters.js";
 import { readArray } from "./array.js";
 
 let described;
@@ -51,29 +51,10 @@ export function evaluate(operation, request = {}) {
   });
 }
 
-/** Hand parameters to a call, or to whatever else takes them. */
-export function giveParameters(call, params) {
-  for (const [name, value] of Object.entries(params)) {
-    if (value !== undefined) giveParameter(call, name, value);
-  }
-}
-
-function giveParameter(call, name, value) {
-  if (value === null) call.off(name);
-  else if (typeof value === "number") call.number(name, value);
-  else if (typeof value === "boolean") call.flag(name, value);
-  else if (typeof value === "string") call.choice(name, value);
-  else throw wrongKind(name, "a number, true, false, a name or null");
-}
-
 function giveInput(call, name, value) {
   const { shape, data } = readArray(name, value);
   if (data instanceof Float32Array) call.float32s(name, shape, data);
   else if (data instanceof Uint8Array) call.bytes(name, shape, data);
   else if (data instanceof Uint32Array) call.indices(name, shape, data);
   else call.float64s(name, shape, data);
-}
-
-function wrongKind(argument, expected) {
-  return new PlumblineError(`\`${argument}\` must be ${expected}`, { kind: "wrong_kind", argument });
 }

@@ -43,14 +43,18 @@ export interface Answer {
   expected_by_chance: number;
 }
 
+/** Numbers as they were printed: `unit` is what the last digit stands for, where they were rounded to it. */
+export type PrintedArray = InputArray | { shape: ArrayLike<number>; data: ArrayLike<number>; unit?: number };
+
 /** Which operations, dialects, variants or mistakes give the printed number on these inputs. */
 export function identify(question: {
-  /** The batch, under the catalog's names or a framework's (`logprobs`, `response_mask`, …). */
-  inputs: Record<string, InputArray>;
+  /** The batch, under the catalog's names or a framework's (`logprobs`, `response_mask`, …). Gradients (`d_log_prob`, `grad`)
+   * and the printed number (`loss`, `pg_loss`) may stand among them. */
+  inputs: Record<string, PrintedArray>;
   /** The printed number. As a text its digits tell how precise it is: `"0.1230"`. */
-  loss: number | string;
+  loss?: number | string;
   /** The framework's gradients, by the inputs that they belong to. */
-  gradients?: Record<string, InputArray>;
+  gradients?: Record<string, PrintedArray>;
   /** The operation that is meant; without it, all that take these inputs. */
   operation?: string;
   dialect?: string;
@@ -58,6 +62,8 @@ export function identify(question: {
   params?: Record<string, Parameter>;
   /** How many numbers may be looked at before the search ends. */
   effort?: number;
+  /** Called while the search goes on: so many points of a round of so many are looked at. */
+  onProgress?: (done: number, of: number) => void;
 }): Answer;
 
 /** Load the module; needed first in browsers, and not at all in Node. Later calls do nothing. */

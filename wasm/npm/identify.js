@@ -2,9 +2,8 @@
 
 import { readArray } from "./array.js";
 import * as bindings from "./bindings/identify/plumbline_wasm.js";
-import { PlumblineError } from "./error.js";
-import { giveParameters } from "./evaluate.js";
 import { guarded, lazyModule } from "./module.js";
+import { giveParameters, wrongKind } from "./parameters.js";
 
 const identifyModule = lazyModule(
   bindings,
@@ -21,32 +20,36 @@ export function init(options) {
 const EFFORT = 50_000_000;
 
 /** Which operations, dialects, variants or mistakes give the printed number on these inputs. */
-export function identify({ inputs = {}, loss, gradients = {}, operation, dialect, params = {}, effort = EFFORT }) {
-  if (typeof loss !== "number" && typeof loss !== "string") {
-    throw new PlumblineError("`loss` must be the printed number, or its text", { kind: "wrong_kind", argument: "loss" });
+export function identify(question) {
+  const { inputs = {}, loss, gradients = {}, operation, dialect, params = {}, effort = EFFORT, onProgress } = question;
+  if (loss !== undefined && typeof loss !== "number" && typeof loss !== "string") {
+    throw wrongKind("loss", "the printed number, or its text");
   }
+  if (onProgress !== undefined && typeof onProgress !== "function") throw wrongKind("onProgress", "a function");
   const loaded = identifyModule.bindings();
   return guarded(loaded, () => {
-    const question = new loaded.Identification(String(loss), effort);
+    const asked = new loaded.Identification(effort);
     let answer;
     try {
-      if (operation !== undefined && operation !== null) question.operation(String(operation));
-      if (dialect !== undefined && dialect !== null) question.dialect(String(dialect));
-      giveParameters(question, params);
+      if (loss !== undefined) asked.printed(String(loss));
+      if (operation !== undefined && operation !== null) asked.operation(String(operation));
+      if (dialect !== undefined && dialect !== null) asked.dialect(String(dialect));
+      giveParameters(asked, params);
       for (const [name, value] of Object.entries(inputs)) {
+        if (value === undefined) continue;
         const { shape, data } = readArray(name, value);
-        question.input(name, shape, data);
+        asked.array(name, shape, data, value.unit);
       }
       for (const [name, value] of Object.entries(gradients)) {
         const { shape, data } = readArray(name, value);
-        question.gradient(name, shape, data);
+        asked.gradient(name, shape, data, value.unit);
       }
-      answer = question.answer();
+      answer = asked.answer({ progress: onProgress ?? (() => {}) });
     } catch (error) {
-      if (!(error instanceof WebAssembly.RuntimeError)) question.free();
+      if (!(error instanceof WebAssembly.RuntimeError)) asked.free();
       throw error;
     }
-    question.free();
+    asked.free();
     return JSON.parse(answer);
   });
 }

@@ -38,14 +38,17 @@ impl Refused {
 
 #[cfg(feature = "identify")]
 impl Refused {
-    /// A refusal without an argument at fault.
-    pub(crate) fn told(kind: &'static str, message: String) -> Self {
-        Refused { message, kind, argument: None, index: None }
-    }
-
     /// A refusal because of an argument.
     pub(crate) fn of(kind: &'static str, argument: &str, message: String) -> Self {
-        Refused { argument: Some(argument.to_owned()), ..Refused::told(kind, message) }
+        Refused { message, kind, argument: Some(argument.to_owned()), index: None }
+    }
+}
+
+#[cfg(feature = "identify")]
+impl From<plumbline_diagnosis::one_shot::Unanswerable> for Refused {
+    fn from(unanswerable: plumbline_diagnosis::one_shot::Unanswerable) -> Self {
+        let plumbline_diagnosis::one_shot::Unanswerable { message, argument, index } = unanswerable;
+        Refused { message, kind: "unanswerable", argument, index }
     }
 }
 

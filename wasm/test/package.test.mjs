@@ -149,7 +149,10 @@ test("identify names a variant where the meant dialect gives another number", ()
 
 test("identify refuses what is no number and what it cannot read", () => {
   assert.throws(() => identify({ inputs: batch, loss: "low" }), { kind: "wrong_kind", argument: "loss" });
-  assert.throws(() => identify({ inputs: batch }), { kind: "wrong_kind", argument: "loss" });
+  assert.throws(() => identify({ inputs: batch }), { kind: "missing_input", argument: "loss" });
+  assert.throws(() => identify({ inputs: batch, loss: true }), { kind: "wrong_kind", argument: "loss" });
+  const half = { inputs: { ...batch, response_mask: [[1, 0.5, 1], [1, 0, 0]], mask: undefined }, loss: 1 };
+  assert.throws(() => identify(half), { argument: "response_mask", index: 1 });
   assert.throws(() => identify({ inputs: { ...batch, log_prob: "x" }, loss: 1 }), { argument: "log_prob" });
   assert.throws(() => identify({ inputs: {}, loss: 1 }), PlumblineError);
 });

@@ -5,7 +5,7 @@ mod npy;
 mod npz;
 mod safetensors;
 
-use plumbline_diagnosis::one_shot::{Printed, Question, Written, canonical, gradient_of, is_result};
+use plumbline_diagnosis::one_shot::{Member, Printed, Question, Written, member};
 use plumbline_evaluate::Param;
 use plumbline_evaluate::tensor::Tensor;
 
@@ -68,20 +68,11 @@ impl BatchFile {
         let (mut inputs, mut gradients) = (Vec::new(), Vec::new());
         let is_single = self.arrays.iter().any(|(_, array)| array.written == Some(Written::Single));
         for (name, array) in self.arrays {
-            // An input of the catalog may be called as a result is elsewhere; a gradient's name says that it is one.
-            if let Some(input) = gradient_of(&name) {
-                gradients.push((input.to_owned(), array.printed()));
-            } else if is_result(&name) && canonical(&name).is_none() {
-                if result.is_none() {
-                    let mut printed = array.printed();
-                    if printed.tensor.values.len() == 1 {
-                        // A loss is often kept as an array of one number.
-                        printed.tensor.shape.clear();
-                    }
-                    result = Some(printed);
-                }
-            } else {
-                inputs.push((name, array.tensor));
+            match member(&name) {
+                Member::Gradient(input) => gradients.push((input.to_owned(), array.printed())),
+                Member::Result if result.is_none() => result = Some(array.printed().into_result()),
+                Member::Result => {}
+                Member::Input => inputs.push((name, array.tensor)),
             }
         }
         let mut result = result.ok_or("it holds no `loss`, and none was given with --loss")?;

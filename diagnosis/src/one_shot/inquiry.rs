@@ -18,19 +18,51 @@ use crate::change::plain;
 use crate::vectors::{Case, Purpose};
 use crate::{Change, Meaning, Point};
 
-/// Why a question cannot be answered, in one sentence.
+/// Why a question cannot be answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unanswerable(pub String);
+pub struct Unanswerable {
+    /// In one sentence.
+    pub message: String,
+    /// The array or parameter at fault, under the name that it was given with.
+    pub argument: Option<String>,
+    /// The flat index of the element at fault.
+    pub index: Option<usize>,
+}
+
+impl Unanswerable {
+    fn told(message: impl Into<String>) -> Self {
+        Unanswerable { message: message.into(), argument: None, index: None }
+    }
+
+    fn of(argument: &str, message: impl Into<String>) -> Self {
+        Unanswerable { argument: Some(argument.to_owned()), ..Unanswerable::told(message) }
+    }
+
+    /// With the name that the array at fault has among those that were given.
+    fn named_as_in(mut self, given: &[(String, Tensor)]) -> Self {
+        if let Some(argument) = &mut self.argument
+            && given.iter().all(|(name, _)| name != argument)
+            && let Some((name, _)) = given.iter().find(|(name, _)| canonical(name) == Some(argument))
+        {
+            argument.clone_from(name);
+        }
+        self
+    }
+}
 
 impl fmt::Display for Unanswerable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
 impl From<Refusal> for Unanswerable {
     fn from(refusal: Refusal) -> Self {
-        Unanswerable(refusal.to_string())
+        Unanswerable {
+            message: refusal.to_string(),
+            argument: refusal.argument().map(str::to_owned),
+            index: refusal.index(),
+        }
     }
 }
 
@@ -74,6 +106,10 @@ const NEAREST: usize = 3;
 
 /// Check a question.
 pub fn prepare(question: &Question) -> Result<Inquiry, Unanswerable> {
+    checked(question).map_err(|unanswerable| unanswerable.named_as_in(&question.inputs))
+}
+
+fn checked(question: &Question) -> Result<Inquiry, Unanswerable> {
     let mut notes = Vec::new();
     let inputs = named(&question.inputs, &mut notes)?;
     let operations = operations(question, &inputs)?;
@@ -109,6 +145,9 @@ pub fn prepare(question: &Question) -> Result<Inquiry, Unanswerable> {
             }
         }
     }
+    if let Some(refusal) = refusal_of_all(&arrays, &bases_of, &case) {
+        return Err(refusal.into());
+    }
     let gradients = gradients(question, &operations, &case)?;
     let batch = size(&case);
     let sample = if elements > SMALL { rows_of(&case, SAMPLED_ROWS) } else { None };
@@ -128,6 +167,20 @@ pub fn prepare(question: &Question) -> Result<Inquiry, Unanswerable> {
     })
 }
 
+/// Where no operation has a value on this batch: why the first one has none.
+fn refusal_of_all(arrays: &Both, bases: &[Base], case: &Case) -> Option<Refusal> {
+    let mut first = None;
+    for base in bases {
+        let point = Point { meaning: &base.meaning, changes: Vec::new() };
+        let Ok((operation, params)) = point.parameters(case) else { continue };
+        match arrays.evaluate(Dtype::F64, operation, &params, &[]) {
+            Ok(_) => return None,
+            Err(error) => first = first.or(Some(error.into())),
+        }
+    }
+    first
+}
+
 /// The arrays under the catalog's names.
 fn named(given: &[(String, Tensor)], notes: &mut Vec<String>) -> Result<Vec<(&'static str, Tensor)>, Unanswerable> {
     let mut named: Vec<(&'static str, Tensor)> = Vec::new();
@@ -139,7 +192,8 @@ fn named(given: &[(String, Tensor)], notes: &mut Vec<String>) -> Result<Vec<(&'s
             continue;
         };
         if let Some((other, _)) = origins.iter().find(|(_, other)| *other == name) {
-            return Err(Unanswerable(format!("`{other}` and `{given}` are both `{name}`; give one of them")));
+            let message = format!("`{other}` and `{given}` are both `{name}`; give one of them");
+            return Err(Unanswerable::of(given, message));
         }
         if given != name {
             notes.push(format!("`{given}` is taken as `{name}`"));
@@ -182,15 +236,15 @@ fn operations(question: &Question, inputs: &[(&'static str, Tensor)]) -> Result<
         })?;
         return match outputs.first() {
             Some((_, tensor)) if tensor.shape == *shape => Ok(vec![operation]),
-            Some((name, tensor)) => Err(Unanswerable(format!(
+            Some((name, tensor)) => Err(Unanswerable::told(format!(
                 "`{name}` of {id} has shape {:?} on this batch; what was printed has shape {shape:?}",
                 tensor.shape
             ))),
-            None => Err(Unanswerable(format!("{id} has no output on this batch"))),
+            None => Err(Unanswerable::told(format!("{id} has no output on this batch"))),
         };
     }
     if let Some(name) = question.dialect.as_deref() {
-        return Err(Unanswerable(format!("the dialect `{name}` needs the operation that it is a dialect of")));
+        return Err(Unanswerable::told(format!("the dialect `{name}` needs the operation that it is a dialect of")));
     }
     let all = alternatives(None, &[], inputs, shape);
     if all.is_empty() {
@@ -205,7 +259,7 @@ fn operations(question: &Question, inputs: &[(&'static str, Tensor)]) -> Result<
         if all.iter().all(|operation| operation.param(name).is_none()) {
             let known = all.iter().flat_map(|operation| operation.params).map(|param| param.name);
             let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(Unanswerable(format!("no operation of these inputs has a parameter `{name}`{hint}")));
+            return Err(Unanswerable::told(format!("no operation of these inputs has a parameter `{name}`{hint}")));
         }
     }
     Ok(all)
@@ -260,17 +314,17 @@ fn nothing_takes(inputs: &[(&'static str, Tensor)], shape: &[usize]) -> Unanswer
         .min_by_key(|(lacks, used, _)| (lacks.len(), usize::MAX - used));
     let what = if given.is_empty() { "no inputs were given".into() } else { format!("given are {}", given.join(", ")) };
     match lacks {
-        Some((lacks, _, operation)) if !lacks.is_empty() => Unanswerable(format!(
+        Some((lacks, _, operation)) if !lacks.is_empty() => Unanswerable::told(format!(
             "no operation gives a result of shape {shape:?} from these inputs: {what}; {} also needs {}",
             operation.id,
             lacks.join(", ")
         )),
-        Some((_, _, operation)) => Unanswerable(format!(
+        Some((_, _, operation)) => Unanswerable::told(format!(
             "no operation gives a result of shape {shape:?} from these inputs: {what}, and their shapes do not fit {}; \
              name the operation to see which does not",
             operation.id
         )),
-        None => Unanswerable(format!("no operation gives a result of shape {shape:?} from these inputs: {what}")),
+        None => Unanswerable::told(format!("no operation gives a result of shape {shape:?} from these inputs: {what}")),
     }
 }
 
@@ -293,11 +347,12 @@ fn gradients(
             name => canonical(name).and_then(trainable),
         };
         let Some(input) = input else {
-            return Err(Unanswerable(format!("a gradient by `{name}` was given, which these operations do not have")));
+            let message = format!("a gradient by `{name}` was given, which these operations do not have");
+            return Err(Unanswerable::told(message));
         };
         let right = case.input(input).map(|tensor| tensor.shape.clone()).unwrap_or_default();
         if printed.tensor.shape != right {
-            return Err(Unanswerable(format!(
+            return Err(Unanswerable::told(format!(
                 "the gradient by `{input}` has shape {:?} where {right:?} is right",
                 printed.tensor.shape
             )));

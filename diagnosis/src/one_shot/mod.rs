@@ -20,7 +20,7 @@ mod tests;
 pub use answer::{Answer, Conclusion, Fit, GradientFit, Name, Near};
 pub use inquiry::{Inquiry, Unanswerable, prepare};
 pub use json::answer_as_json;
-pub use names::{canonical, gradient_of, is_result};
+pub use names::{Member, canonical, is_result, member};
 pub use printed::{Printed, Written};
 
 use plumbline_evaluate::Param;

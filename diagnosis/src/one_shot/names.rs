@@ -60,13 +60,33 @@ const ALIASES: &[(&str, &str)] = &[
 /// What the main output may be called in a file.
 const RESULTS: &[&str] = &["loss", "pg_loss", "policy_loss", "actor_loss", "total_loss", "output", "result"];
 
+/// What an array of a batch is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// An input, or nothing that is known.
+    Input,
+    /// The gradient by this input; empty where the name says no more than that it is a gradient.
+    Gradient(&'static str),
+    /// What was printed.
+    Result,
+}
+
+/// What an array is. An input of the catalog may be called as a result is elsewhere; a gradient's name says that it is one.
+pub fn member(given: &str) -> Member {
+    match gradient_of(given) {
+        Some(input) => Member::Gradient(input),
+        None if is_result(given) && canonical(given).is_none() => Member::Result,
+        None => Member::Input,
+    }
+}
+
 /// Whether a member of a file is the number that was printed.
 pub fn is_result(given: &str) -> bool {
     RESULTS.contains(&plain(given).as_str())
 }
 
 /// The input whose gradient a name means; `Some("")` where it says no more than that it is a gradient.
-pub fn gradient_of(given: &str) -> Option<&'static str> {
+fn gradient_of(given: &str) -> Option<&'static str> {
     let plain = plain(given);
     if matches!(plain.as_str(), "gradient" | "grad") {
         return Some("");
@@ -132,5 +152,8 @@ mod tests {
         assert_eq!(gradient_of("grad"), Some(""));
         assert_eq!(gradient_of("done"), None);
         assert!(is_result("pg_loss") && !is_result("value"));
+        assert_eq!(member("pg_loss"), Member::Result);
+        assert_eq!(member("grad_log_probs"), Member::Gradient("log_prob"));
+        assert_eq!(member("weather"), Member::Input);
     }
 }

@@ -76,6 +76,33 @@ impl Printed {
         Printed { tensor, written }
     }
 
+    /// Numbers that were printed with decimals of which the finest stands for `unit`.
+    ///
+    /// ```
+    /// use plumbline_diagnosis::one_shot::{Printed, Written};
+    /// use plumbline_evaluate::tensor::Tensor;
+    /// let printed = Printed::to_unit(Tensor { shape: vec![2], values: vec![-0.0833, 0.25] }, 1e-4);
+    /// assert_eq!(printed.written, Written::Decimal { unit: 1e-4, digits: 4 });
+    /// assert!(printed.is(&[-1.0 / 12.0, 0.25], 0.25, |_| true));
+    /// ```
+    pub fn to_unit(tensor: Tensor, unit: f64) -> Printed {
+        let largest = tensor.values.iter().map(|value| value.abs()).filter(|size| size.is_finite()).fold(0.0, f64::max);
+        let weights = std::iter::successors(Some(unit), |weight| Some(weight * 10.0));
+        let digits = weights.take_while(|weight| *weight <= largest * (1.0 + 1e-9)).count().max(1);
+        if digits > SINGLE_DIGITS || unit.is_nan() || unit <= 0.0 {
+            return Printed::guessed(tensor);
+        }
+        Printed { tensor, written: Written::Decimal { unit, digits } }
+    }
+
+    /// As a result: one number has no shape, though a loss is often kept as an array of one.
+    pub fn into_result(mut self) -> Printed {
+        if self.tensor.values.len() == 1 {
+            self.tensor.shape.clear();
+        }
+        self
+    }
+
     /// How far from `expected` the printed number may be, where it is a sum of terms whose sizes add up to `scale`.
     pub fn allowed(&self, expected: f64, scale: f64) -> f64 {
         let size = expected.abs().max(scale);

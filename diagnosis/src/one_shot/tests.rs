@@ -173,7 +173,9 @@ fn effort_has_a_limit_and_what_is_left_out_is_counted() {
 fn refusals_name_the_argument() {
     let mut bad = question("0.5");
     bad.inputs[4].1.values[2] = 0.5;
-    let text = |question: &Question| prepare(question).err().map(|error| error.0).unwrap_or_default();
+    let text = |question: &Question| prepare(question).err().map(|error| error.message).unwrap_or_default();
+    let place = |question: &Question| prepare(question).err().map(|error| (error.argument, error.index));
+    assert_eq!(place(&bad), Some((Some("response_mask".into()), Some(2))));
     assert_eq!(text(&bad), "`mask` at index 2 is 0.5, legal is 0 or 1");
     let mut bad = question("0.5");
     bad.inputs.retain(|(name, _)| name != "log_probs");
@@ -184,6 +186,10 @@ fn refusals_name_the_argument() {
     let mut bad = question("0.5");
     bad.operation = Some("objective.grpo".into());
     bad.inputs[1].1.values[0] = f64::NAN;
+    assert_eq!(text(&bad), "`old_log_prob` at index 0 is not finite");
+    assert_eq!(place(&bad), Some((Some("old_log_probs".into()), Some(0))));
+    // The same where nothing is said to be meant: no operation has a value then.
+    bad.operation = None;
     assert_eq!(text(&bad), "`old_log_prob` at index 0 is not finite");
     let mut bad = question("0.5");
     bad.inputs.push(("logp".into(), bad.inputs[0].1.clone()));

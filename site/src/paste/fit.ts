@@ -11,7 +11,7 @@ import type { Pasted } from './parse';
 /** The pasted array in a rank that the input accepts; a flat list takes the shape that the input has now where it fits. */
 export function asInput(input: InputSpec, pasted: Tensor, now: Tensor | undefined): Tensor {
   const ranks = input.shapes.map((shape) => shape.length);
-  if (ranks.includes(pasted.shape.length)) return pasted;
+  if (ranks.includes(pasted.shape.length)) return { shape: pasted.shape, data: pasted.data };
   if (now && pasted.data.length === now.data.length) return { shape: now.shape, data: pasted.data };
   const rank = ranks[0]!;
   const shape = [...pasted.shape];

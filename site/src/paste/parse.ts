@@ -3,22 +3,49 @@
 import { parseNumber } from '../numbers/format';
 import { count, type Tensor } from '../compute/tensor';
 
-/** What is wrong with a text, and where (both from 1). */
+/** What is wrong with a text, and at which of its characters. */
 export class PasteError extends Error {
   constructor(
     message: string,
-    readonly line: number,
-    readonly column: number,
+    text: string,
+    readonly place: number,
   ) {
-    super(`line ${line}, column ${column}: ${message}`);
+    const before = text.slice(0, place);
+    super(`line ${before.split('\n').length}, column ${place - before.lastIndexOf('\n')}: ${message}`);
   }
 }
 
+/** An array as it was written down. */
+export interface PastedArray extends Tensor {
+  /** Where each number begins in the text. */
+  places: number[];
+  /** What the last digit of the most precise number stands for. */
+  unit: number;
+}
+
 /** Arrays by name; the empty name where the text gives none. */
-export type Pasted = Map<string, Tensor>;
+export type Pasted = Map<string, PastedArray>;
+
+/** Numbers in the order in which they stand in the text. */
+class Numbers {
+  readonly data: number[] = [];
+  readonly #places: number[] = [];
+  #unit = Infinity;
+
+  push(value: number, place: number, word: string): void {
+    this.data.push(value);
+    this.#places.push(place);
+    const [, after, exponent] = /^[^.e]*(?:\.(\d*))?(?:e(.*))?$/i.exec(word) ?? [];
+    if (Number.isFinite(value)) this.#unit = Math.min(this.#unit, Number(`1e${Number(exponent ?? 0) - (after ?? '').length}`));
+  }
+
+  array(shape: number[]): PastedArray {
+    return { shape, data: Float64Array.from(this.data), places: this.#places, unit: this.#unit };
+  }
+}
 
 export function parse(text: string): Pasted {
-  if (text.trim() === '') throw new PasteError('there is nothing here', 1, 1);
+  if (text.trim() === '') throw new PasteError('there is nothing here', text, 0);
   const start = text.trimStart();
   if (/^[[{(]|^[A-Za-z_][\w.]*\s*[=(:]/.test(start) || /^"/.test(start)) return new Reader(text).read();
   return table(text);
@@ -53,7 +80,7 @@ class Reader {
   #object(found: Pasted): void {
     const begin = this.#at;
     this.#at += 1;
-    const fields = new Map<string, Tensor>();
+    const fields: Pasted = new Map();
     for (;;) {
       this.#space();
       if (this.#peek() === '}') break;
@@ -92,7 +119,7 @@ class Reader {
     if (shape && values) {
       const sizes = Array.from(shape.data);
       if (count(sizes) !== values.data.length) throw this.#error(`shape [${sizes}] does not hold ${values.data.length} numbers`, begin);
-      found.set('', { shape: sizes, data: values.data });
+      found.set('', { ...values, shape: sizes });
       return;
     }
     for (const [name, value] of fields) found.set(name, value);
@@ -114,19 +141,19 @@ class Reader {
   }
 
   /** `tensor([...], dtype=...)`, `array([...])`, `[...]`, or one number. */
-  #tensor(skipStrings = false): Tensor {
+  #tensor(skipStrings = false): PastedArray {
     const call = /^(?:torch\.|np\.|numpy\.|jnp\.)?(?:tensor|array|Parameter|Tensor|float32|float64)\s*\(\s*/.exec(this.text.slice(this.#at));
     if (call) this.#at += call[0].length;
-    const data: number[] = [];
+    const numbers = new Numbers();
     const shape: number[] = [];
-    if (this.#peek() === '[' || this.#peek() === '(') this.#list(0, shape, data, skipStrings);
-    else data.push(this.#number());
+    if (this.#peek() === '[' || this.#peek() === '(') this.#list(0, shape, numbers, skipStrings);
+    else this.#number(numbers);
     if (call) {
       // What torch prints after the numbers: device, dtype, grad_fn.
       const end = this.#closing();
       this.#at = end + 1;
     }
-    return { shape, data: Float64Array.from(data) };
+    return numbers.array(shape);
   }
 
   #closing(): number {
@@ -139,7 +166,7 @@ class Reader {
     throw this.#error('a ) is missing at the end', this.text.length);
   }
 
-  #list(depth: number, shape: number[], data: number[], skipStrings: boolean): void {
+  #list(depth: number, shape: number[], numbers: Numbers, skipStrings: boolean): void {
     const begin = this.#at;
     const close = this.#peek() === '[' ? ']' : ')';
     this.#at += 1;
@@ -150,14 +177,14 @@ class Reader {
       if (next === '') throw this.#error(`the list that begins here has no ${close}`, begin);
       if (next === close) break;
       if (next === '[' || next === '(') {
-        this.#list(depth + 1, shape, data, skipStrings);
+        this.#list(depth + 1, shape, numbers, skipStrings);
       } else if (skipStrings && /["']/.test(next)) {
         const inner = this.#at;
         this.#string();
-        if (!/^["'](NaN|-?Infinity)/.test(this.text.slice(inner, inner + 11))) data.push(0);
+        if (!/^["'](NaN|-?Infinity)/.test(this.text.slice(inner, inner + 11))) numbers.push(0, inner, '0');
       } else {
         if (shape.length > depth + 1) throw this.#error('a number stands where the other rows have a list');
-        data.push(this.#number());
+        this.#number(numbers);
       }
       members += 1;
     }
@@ -168,7 +195,7 @@ class Reader {
     }
   }
 
-  #number(): number {
+  #number(numbers: Numbers): void {
     if (this.text.startsWith('...', this.#at) || this.#peek() === '…') {
       throw this.#error('the printout is shortened here; print all of it (torch.set_printoptions(threshold=float("inf")))');
     }
@@ -176,8 +203,8 @@ class Reader {
     const word = quoted ? quoted[0] : this.#word();
     const value = parseNumber(quoted ? quoted[1]! : word.replace(/\.$/, ''));
     if (value === null) throw this.#error(`“${word}” is no number`);
+    numbers.push(value, this.#at, word);
     this.#at += word.length;
-    return value;
   }
 
   #word(): string {
@@ -193,51 +220,58 @@ class Reader {
   }
 
   #error(message: string, at = this.#at): PasteError {
-    const before = this.text.slice(0, at);
-    const line = before.split('\n').length;
-    return new PasteError(message, line, at - before.lastIndexOf('\n'));
+    return new PasteError(message, this.text, at);
   }
 }
 
 /** Rows of cells: tabs (a spreadsheet), semicolons, commas, or spaces between the numbers; names in the first row or not. */
 function table(text: string): Pasted {
-  const lines = text.split(/\r?\n/).map((content, index) => ({ content, line: index + 1 })).filter(({ content }) => content.trim() !== '');
+  const lines = [...text.matchAll(/[^\r\n]+/g)].map(({ 0: content, index }) => ({ content, start: index })).filter(({ content }) => content.trim() !== '');
   const separator = separatorOf(lines[0]!.content);
-  const split = (content: string) => (separator === ' ' ? content.trim().split(/\s+/) : content.split(separator));
-  const head = split(lines[0]!.content).map((cell) => unquote(cell));
+  const split = ({ content, start }: (typeof lines)[number]) => cellsOf(content, separator).map(({ cell, at }) => ({ cell, at: start + at }));
+  const head = split(lines[0]!).map(({ cell }) => unquote(cell));
   // A decimal comma stands where commas do not separate.
   const plain = (cell: string) => (separator === ',' ? unquote(cell) : unquote(cell).replace(/^([+-]?\d*),(\d+)$/, '$1.$2'));
   const named = head.some((cell) => cell !== '' && parseNumber(plain(cell)) === null);
-  const rows = (named ? lines.slice(1) : lines).map(({ content, line }) => {
-    const cells = split(content);
+  const rows = (named ? lines.slice(1) : lines).map((line) => {
+    const cells = split(line);
     if (cells.length !== head.length) {
-      throw new PasteError(`this row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, the first one has ${head.length}`, line, 1);
+      throw new PasteError(`this row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, the first one has ${head.length}`, text, line.start);
     }
-    return cells.map((cell, index) => {
-      const text = plain(cell);
-      const value = parseNumber(text);
-      if (value === null) {
-        const column = cells.slice(0, index).join(separator).length + (index === 0 ? 1 : 2);
-        throw new PasteError(text === '' ? 'a number is missing' : `“${text}” is no number`, line, column);
-      }
-      return value;
+    return cells.map(({ cell, at }) => {
+      const word = plain(cell);
+      const value = parseNumber(word);
+      if (value === null) throw new PasteError(word === '' ? 'a number is missing' : `“${word}” is no number`, text, at);
+      return { value, at, word };
     });
   });
-  if (rows.length === 0) throw new PasteError('the names stand without numbers', lines[0]!.line, 1);
-  if (!named) {
-    const data = rows.flat();
-    return new Map([['', { shape: head.length === 1 ? [rows.length] : [rows.length, head.length], data: Float64Array.from(data) }]]);
-  }
+  if (rows.length === 0) throw new PasteError('the names stand without numbers', text, lines[0]!.start);
+  const numbers = (cells: (typeof rows)[number]) => {
+    const read = new Numbers();
+    for (const { value, at, word } of cells) read.push(value, at, word);
+    return read;
+  };
+  if (!named) return new Map([['', numbers(rows.flat()).array(head.length === 1 ? [rows.length] : [rows.length, head.length])]]);
   const found: Pasted = new Map();
   const place = ['response', 'token'].map((name) => head.indexOf(name));
-  const extent = place.map((column) => (column < 0 ? 0 : 1 + Math.max(...rows.map((row) => row[column]!))));
+  const extent = place.map((column) => (column < 0 ? 0 : 1 + Math.max(...rows.map((row) => row[column]!.value))));
   head.forEach((name, index) => {
     if (name === '' || place.includes(index)) return;
-    const data = Float64Array.from(rows, (row) => row[index]!);
-    const shape = extent[0]! * extent[1]! === data.length ? extent : [data.length];
-    found.set(name, { shape: [...shape], data });
+    const shape = extent[0]! * extent[1]! === rows.length ? [...extent] : [rows.length];
+    found.set(name, numbers(rows.map((row) => row[index]!)).array(shape));
   });
   return found;
+}
+
+/** The cells of a line, and where each begins. */
+function cellsOf(line: string, separator: string): { cell: string; at: number }[] {
+  if (separator === ' ') return [...line.matchAll(/\S+/g)].map(({ 0: cell, index }) => ({ cell, at: index }));
+  let at = 0;
+  return line.split(separator).map((cell) => {
+    const begin = at;
+    at += cell.length + separator.length;
+    return { cell, at: begin };
+  });
 }
 
 function separatorOf(line: string): string {

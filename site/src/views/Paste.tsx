@@ -5,6 +5,7 @@ import { useMemo, useRef } from 'preact/hooks';
 import { fit } from '../paste/fit';
 import { parse, PasteError, type Pasted } from '../paste/parse';
 import { operation, patch, state } from '../state/state';
+import { Complaint } from './Complaint';
 import { Dialog } from './Dialog';
 
 const shown = signal(false);
@@ -76,23 +77,7 @@ function Body() {
         onInput={(event) => (text.value = event.currentTarget.value)}
       />
       <div id="paste-report" class="report" role="status">
-        {read.complaint && (
-          <p class="complaint">
-            {read.complaint.message}{' '}
-            <button
-              type="button"
-              class="small"
-              onClick={() => {
-                const lines = text.value.split('\n');
-                const at = lines.slice(0, read.complaint!.line - 1).join('\n').length + (read.complaint!.line > 1 ? 1 : 0) + read.complaint!.column - 1;
-                box.current?.focus();
-                box.current?.setSelectionRange(at, at + 1);
-              }}
-            >
-              show
-            </button>
-          </p>
-        )}
+        {read.complaint && <Complaint message={read.complaint.message} place={read.complaint.place} box={box} />}
         {unnamed && <p class="complaint">The text names no input: choose above where its numbers go.</p>}
         {fitted &&
           [...read.pasted!].map(([name, array]) => (

@@ -29,6 +29,14 @@ async function tooWide(page: Page): Promise<string[]> {
   );
 }
 
+/** Identify the page's own numbers. */
+async function identifyExample(page: Page): Promise<void> {
+  await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Identify' }).click();
+  await page.getByRole('button', { name: 'Take the numbers of' }).click();
+  await page.locator('.identify').getByRole('button', { name: 'Identify' }).click();
+  await page.locator('[data-conclusion=known]').waitFor({ timeout: 60_000 });
+}
+
 /** One for each kind of plot and table; the first two in dark colours too. */
 const OPERATIONS = ['objective.grpo', 'bellman.value_iteration', 'kl.k3', 'kl.gaussian_fit', 'td.dqn', 'advantage.gae', 'reward.overlong'];
 
@@ -57,6 +65,9 @@ for (const width of [1440, 375]) {
           await page.getByRole('button', { name: 'Algorithm map' }).click();
           expect(await violations(page), 'map').toEqual([]);
           expect(await tooWide(page), 'map').toEqual([]);
+          await identifyExample(page);
+          expect(await violations(page), 'identify').toEqual([]);
+          expect(await tooWide(page), 'identify').toEqual([]);
         },
         { colorScheme, viewport: { width, height: 900 } },
       );
@@ -162,6 +173,7 @@ test('after the first visit the page opens without a network', async () => {
     await page.getByLabel('Search formulas').fill('dapo');
     await page.keyboard.press('Enter');
     expect(await page.locator('h1').textContent()).toBe('DAPO');
+    await identifyExample(page);
     // The browser reports that the network is gone; the page itself says nothing.
     complaints.splice(0, complaints.length, ...complaints.filter((complaint) => !complaint.includes('ERR_CONNECTION_REFUSED')));
   });
