@@ -29,6 +29,9 @@ impl Level {
     /// What core is compiled for.
     pub const PORTABLE: Level = Level(Kind::Portable);
 
+    /// The names of all levels, whether this processor has them or not, the widest last.
+    pub const NAMES: [&'static str; 3] = ["portable", "avx2", "avx512"];
+
     /// The levels of this processor, the widest last.
     pub fn supported() -> impl Iterator<Item = Level> {
         #[cfg(target_arch = "x86_64")]
@@ -48,7 +51,7 @@ impl Level {
         Level::supported().find(|level| level.name() == name)
     }
 
-    /// `"portable"`, `"avx2"` or `"avx512"`.
+    /// One of [`NAMES`](Self::NAMES).
     pub fn name(self) -> &'static str {
         match self.0 {
             Kind::Portable => "portable",

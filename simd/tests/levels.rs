@@ -160,6 +160,7 @@ fn double_precision() {
 fn names_are_those_of_levels() {
     for level in Level::supported() {
         assert_eq!(Level::from_name(level.name()), Some(level));
+        assert!(Level::NAMES.contains(&level.name()));
     }
     assert_eq!(Level::from_name("sse9"), None);
     assert_eq!(Level::supported().next(), Some(Level::PORTABLE));

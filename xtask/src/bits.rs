@@ -1,24 +1,56 @@
-//! The same bits from differently built code: this workspace's unoptimised build, and the optimised C library.
+//! The same bits from differently built code: this workspace's unoptimised build, the optimised C library, and core by the
+//! vector instructions of this machine's processor.
+
+use plumbline_simd::Level;
 
 use crate::process::{cargo, root, succeeds};
 use crate::step::{Outcome, Step};
 
 /// The steps of `cargo xtask test`.
 pub fn steps() -> Vec<Step> {
-    vec![Step::new("bits: unoptimised build", || plumbline(&[])), Step::new("bits: optimised C library", c_library)]
+    vec![
+        Step::new("bits: unoptimised build", || plumbline(Build::Unoptimised, "core")),
+        Step::new("bits: optimised C library", c_library),
+        Step::new("bits: vector instructions", levels),
+    ]
 }
 
 fn c_library() -> Result<Outcome, String> {
     if !succeeds(cargo().args(["build", "--quiet", "--release", "--package", "plumbline-capi"]))? {
         return Ok(Outcome::Failed);
     }
-    plumbline(&["--backend", "c"])
+    plumbline(Build::Unoptimised, "c")
 }
 
-/// Compare with the committed table; the rows that differ are printed.
-fn plumbline(arguments: &[&str]) -> Result<Outcome, String> {
+/// Every level that the processor has. Those that it lacks are named and counted: no machine of one kind has all.
+fn levels() -> Result<Outcome, String> {
+    let (present, lacking): (Vec<&str>, Vec<&str>) =
+        Level::NAMES.into_iter().partition(|name| Level::from_name(name).is_some());
+    let mut equal = true;
+    for name in &present {
+        // Without optimisation there are no vectors.
+        equal &= matches!(plumbline(Build::Optimised, name)?, Outcome::Passed);
+    }
+    println!("{} levels compared, {} skipped", present.len(), lacking.len());
+    lacking.iter().for_each(|name| println!("skipped: {name}, which this processor lacks"));
+    Ok(Outcome::of(equal))
+}
+
+/// How the command is built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Build {
+    Unoptimised,
+    Optimised,
+}
+
+/// Compare a backend with the committed table; the rows that differ are printed.
+fn plumbline(build: Build, backend: &str) -> Result<Outcome, String> {
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "plumbline-conformance", "--", "bits"]).args(arguments);
+    command.args(["run", "--quiet", "--package", "plumbline-conformance"]);
+    if build == Build::Optimised {
+        command.arg("--release");
+    }
+    command.args(["--", "bits", "--backend", backend]);
     let library = root().join("target/release").join("libplumbline.so");
     let output = command.env("PLUMBLINE_LIBRARY", library).output().map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);

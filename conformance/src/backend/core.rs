@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plumbline_core::num::Dtype;
 
 use super::{Backend, Failure};
-use plumbline_evaluate::{Outputs, Request, evaluate};
+use plumbline_evaluate::{Outputs, Refusal, Request, evaluate};
 
 /// `plumbline-core`, called in this process.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +21,18 @@ impl Backend for Core {
     }
 
     fn evaluate(&self, request: &Request<'_>) -> Result<Outputs, Failure> {
-        // Core does not panic; should it, the run goes on and says so.
-        match catch_unwind(AssertUnwindSafe(|| evaluate(request))) {
-            Ok(result) => result.map_err(Failure::from),
-            Err(payload) => {
-                let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-                Err(Failure::Broke(text.unwrap_or_else(|| "panic without a message".to_owned())))
-            }
+        caught(|| evaluate(request))
+    }
+}
+
+/// What core answers. It does not panic; should it, the run goes on and says so.
+pub(super) fn caught(evaluate: impl FnOnce() -> Result<Outputs, Refusal>) -> Result<Outputs, Failure> {
+    match catch_unwind(AssertUnwindSafe(evaluate)) {
+        Ok(result) => result.map_err(Failure::from),
+        Err(payload) => {
+            let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+            Err(Failure::Broke(text.unwrap_or_else(|| "panic without a message".to_owned())))
         }
     }
 }

@@ -3,6 +3,7 @@
 mod c;
 mod core;
 mod gpu;
+mod simd;
 mod wasm;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use plumbline_core::num::Dtype;
 pub use self::c::C;
 pub use self::core::Core;
 pub use self::gpu::{Gpu, OnDevice};
+pub use self::simd::Simd;
 pub use self::wasm::Wasm;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
@@ -58,12 +60,14 @@ impl fmt::Display for Failure {
 
 /// All backends of this program.
 pub fn backends() -> Vec<Box<dyn Backend>> {
-    vec![
+    let mut backends: Vec<Box<dyn Backend>> = vec![
         Box::new(Core),
         Box::new(OnDevice::host()),
         Box::new(Gpu::default()),
         Box::new(C::default()),
         Box::new(Wasm::simd128()),
         Box::new(Wasm::scalar()),
-    ]
+    ];
+    backends.extend(Simd::levels().map(|level| Box::new(level) as Box<dyn Backend>));
+    backends
 }
