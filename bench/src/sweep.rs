@@ -1,7 +1,7 @@
 //! A sweep of value iteration over a sparse process: core beside a vectorised numpy sweep and one pass over the same arrays.
 
 use plumbline_core::bellman::mdp::{Mdp, Rewards, Transitions};
-use plumbline_core::bellman::sweep::sweep;
+use plumbline_core::bellman::sweep::synchronous_sweep;
 
 use crate::Arguments;
 use crate::batch::Random;
@@ -58,16 +58,18 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         eprint!("\rround {} of {}", round + 1, arguments.rounds);
         value.copy_from_slice(&start_value);
         let start = Clock::start();
-        let residual = sweep(&mut value, Some(&mut previous), |state, values| mdp.best_action(state, values).1);
+        let residual =
+            synchronous_sweep(&mut value, &mut previous, |values, new| mdp.best_actions(0, values, new, |_, _| ()));
         core.add(start.elapsed());
 
         threaded.copy_from_slice(&start_value);
         let start = std::time::Instant::now();
-        let other = plumbline_parallel::sweep::sweep(
+        let other = plumbline_parallel::sweep::sweep_by_parts(
             &mut threaded,
             &mut before,
+            &mut vec![(); states],
             plumbline_parallel::sweep::PART,
-            |state, values| mdp.best_action(state, values).1,
+            |first, values, new, _| mdp.best_actions(first, values, new, |_, _| ()),
         );
         threads.add(start.elapsed());
         if threaded != value || residual != other {

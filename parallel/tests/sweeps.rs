@@ -3,6 +3,7 @@
 
 use plumbline_core::bellman::evaluate_iterative::evaluate_iterative;
 use plumbline_core::bellman::mdp::{Mdp, Rewards, Transitions};
+use plumbline_core::bellman::modified_policy_iteration::modified_policy_iteration;
 use plumbline_core::bellman::sweep::{Stopping, sweep};
 use plumbline_core::bellman::value_iteration::value_iteration;
 
@@ -38,14 +39,19 @@ impl Process {
         }
     }
 
+    fn transitions(&self) -> Transitions<'_, f64> {
+        Transitions::Sparse { row_start: &self.row_start, next_state: &self.next_state, probability: &self.probability }
+    }
+
     fn view(&self) -> Mdp<'_, f64> {
-        let transitions = Transitions::Sparse {
-            row_start: &self.row_start,
-            next_state: &self.next_state,
-            probability: &self.probability,
-        };
         let reward = Rewards::PerTransition(&self.reward);
-        Mdp::new([STATES, ACTIONS], transitions, reward, Some(&self.done), 0.9375).unwrap()
+        Mdp::new([STATES, ACTIONS], self.transitions(), reward, Some(&self.done), 0.9375).unwrap()
+    }
+
+    /// With mean rewards and without ends, which sweeps take another way.
+    fn plain(&self) -> Mdp<'_, f64> {
+        let reward = Rewards::PerAction(self.reward.get(..STATES * ACTIONS).unwrap());
+        Mdp::new([STATES, ACTIONS], self.transitions(), reward, None, 0.9375).unwrap()
     }
 }
 
@@ -60,14 +66,23 @@ fn on_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
 #[test]
 fn iterations_have_the_bits_of_the_core_on_any_number_of_threads() {
     let process = Process::new();
-    let mdp = process.view();
+    for mdp in [process.view(), process.plain()] {
+        iterations_have_the_bits_of_the_core(mdp);
+    }
+}
+
+fn iterations_have_the_bits_of_the_core(mdp: Mdp<'_, f64>) {
     let policy: Vec<f64> = (0..STATES * ACTIONS).map(|pair| [0.5, 0.125, 0.375][pair % ACTIONS]).collect();
     let stopping = Stopping { tolerance: 1e-9, limit: 40 };
     let (mut best, mut best_before) = (vec![0.0; STATES], vec![0.0; STATES]);
     let best_outcome = value_iteration(&mdp, &mut best, Some(&mut best_before), stopping);
     let (mut kept, mut kept_before) = (vec![0.0; STATES], vec![0.0; STATES]);
     let kept_outcome = evaluate_iterative(&mdp, &policy, &mut kept, Some(&mut kept_before), stopping);
-    assert!(best_outcome.iterations > 5 && kept_outcome.iterations > 5);
+    let (mut turned, mut turned_before) = (vec![0.0; STATES], vec![0.0; STATES]);
+    let turned_outcome =
+        modified_policy_iteration(&mdp, &mut turned, &mut turned_before, &mut vec![0.0; STATES], 4, stopping);
+    assert!(best_outcome.iterations > 5 && kept_outcome.iterations > 5 && turned_outcome.iterations > 2);
+    assert!(turned_outcome.iterations < best_outcome.iterations);
     assert!(best.iter().any(|value| *value > 0.1));
     for threads in [1, 2, 3, 7] {
         let (mut value, mut previous) = (vec![0.0; STATES], vec![0.0; STATES]);
@@ -76,6 +91,12 @@ fn iterations_have_the_bits_of_the_core_on_any_number_of_threads() {
         });
         assert_eq!(outcome, best_outcome);
         assert_eq!((bits(&value), bits(&previous)), (bits(&best), bits(&best_before)));
+        let (mut value, mut previous) = (vec![0.0; STATES], vec![0.0; STATES]);
+        let outcome = on_threads(threads, || {
+            plumbline_parallel::sweep::modified_policy_iteration(&mdp, &mut value, &mut previous, 4, stopping)
+        });
+        assert_eq!(outcome, turned_outcome);
+        assert_eq!((bits(&value), bits(&previous)), (bits(&turned), bits(&turned_before)));
         let (mut value, mut previous) = (vec![0.0; STATES], vec![0.0; STATES]);
         let outcome = on_threads(threads, || {
             plumbline_parallel::sweep::evaluate_iterative(&mdp, &policy, &mut value, &mut previous, stopping)

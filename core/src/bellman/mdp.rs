@@ -40,11 +40,11 @@ pub enum Rewards<'a, R> {
 #[derive(Clone, Copy, Debug)]
 pub struct Mdp<'a, R> {
     states: usize,
-    actions: usize,
-    transitions: Transitions<'a, R>,
-    reward: Rewards<'a, R>,
-    done: Option<&'a [u8]>,
-    discount: R,
+    pub(super) actions: usize,
+    pub(super) transitions: Transitions<'a, R>,
+    pub(super) reward: Rewards<'a, R>,
+    pub(super) done: Option<&'a [u8]>,
+    pub(super) discount: R,
 }
 
 /// One transition of an action in a state.
@@ -343,7 +343,7 @@ pub fn expected_value<R: Real>(actions: usize, policy: impl Fn(usize) -> R, acti
 /// assert_eq!(best(4, |action| [1.0, 3.0, 3.0, 2.0][action]), (1, 3.0));
 /// ```
 #[inline(always)]
-pub fn best<R: Real>(count: usize, action_value: impl Fn(usize) -> R) -> (usize, R) {
+pub fn best<R: Real>(count: usize, mut action_value: impl FnMut(usize) -> R) -> (usize, R) {
     (0..count).fold((0, R::neg_infinity()), |(best, highest), action| {
         let candidate = action_value(action);
         if candidate > highest { (action, candidate) } else { (best, highest) }

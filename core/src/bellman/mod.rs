@@ -2,6 +2,7 @@
 //!
 //! [`mdp::Mdp`] is the checked view of the caller's tables that every method takes; results and workspace are the caller's.
 
+mod best_actions;
 pub mod contraction;
 pub mod conversion;
 pub mod evaluate_direct;

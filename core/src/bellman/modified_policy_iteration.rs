@@ -36,20 +36,41 @@ pub fn modified_policy_iteration<R: Real>(
     evaluation_sweeps: usize,
     stopping: Stopping<R>,
 ) -> Outcome<R> {
+    turns(stopping, evaluation_sweeps, |sweep| match sweep {
+        Sweep::Improve => sweep::synchronous_sweep(value, previous, |values, new| {
+            mdp.best_actions(0, values, new, |state, best| {
+                if let Some(slot) = action.get_mut(state) {
+                    *slot = R::from_count(best);
+                }
+            });
+        }),
+        Sweep::Evaluate => sweep::sweep(value, Some(previous), |state, values| {
+            mdp.action_value(state, at(action, state).to_f64() as usize, values)
+        }),
+    })
+}
+
+/// A sweep of modified policy iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// T*: the best actions are taken and remembered.
+    Improve,
+    /// T_π of the remembered actions.
+    Evaluate,
+}
+
+/// The order of the sweeps, each of which returns its largest change: one that improves, then `evaluation_sweeps` − 1 that
+/// evaluate, until one that improves changes little.
+pub fn turns<R: Real>(
+    stopping: Stopping<R>,
+    evaluation_sweeps: usize,
+    mut sweep: impl FnMut(Sweep) -> R,
+) -> Outcome<R> {
     iterate(stopping, || {
-        let residual = sweep::sweep(value, Some(previous), |state, values| {
-            let (best, highest) = mdp.best_action(state, values);
-            if let Some(slot) = action.get_mut(state) {
-                *slot = R::from_count(best);
-            }
-            highest
-        });
+        let residual = sweep(Sweep::Improve);
         if residual > stopping.tolerance {
             for _ in 1..evaluation_sweeps {
-                sweep::sweep(value, Some(previous), |state, values| {
-                    let taken = at(action, state).to_f64() as usize;
-                    mdp.action_value(state, taken, values)
-                });
+                sweep(Sweep::Evaluate);
             }
         }
         residual

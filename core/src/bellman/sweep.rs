@@ -1,6 +1,6 @@
 //! Sweeps over all states, repeated until little changes: what the iterative methods share.
 
-use super::mdp::{at, error_bound};
+use super::mdp::{at, error_bound, max_distance};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Domain, InputSpec, OutputSpec, ParamSpec, Range};
@@ -41,28 +41,31 @@ pub fn iterate<R: Real>(stopping: Stopping<R>, mut step: impl FnMut() -> R) -> O
 /// With `previous` all states are backed up from the values before the sweep, which are left there; without it states are
 /// backed up in order, each from the newest values.
 pub fn sweep<R: Real>(value: &mut [R], previous: Option<&mut [R]>, mut backup: impl FnMut(usize, &[R]) -> R) -> R {
+    if let Some(previous) = previous {
+        return synchronous_sweep(value, previous, |values, new| {
+            for (state, slot) in new.iter_mut().enumerate() {
+                *slot = backup(state, values);
+            }
+        });
+    }
     let mut residual = R::zero();
-    match previous {
-        Some(previous) => {
-            for (old, new) in previous.iter_mut().zip(value.iter()) {
-                *old = *new;
-            }
-            for (state, slot) in value.iter_mut().enumerate() {
-                *slot = backup(state, previous);
-                residual = (*slot - at(previous, state)).abs().larger(residual);
-            }
-        }
-        None => {
-            for state in 0..value.len() {
-                let new = backup(state, value);
-                if let Some(slot) = value.get_mut(state) {
-                    residual = (new - *slot).abs().larger(residual);
-                    *slot = new;
-                }
-            }
+    for state in 0..value.len() {
+        let new = backup(state, value);
+        if let Some(slot) = value.get_mut(state) {
+            residual = (new - *slot).abs().larger(residual);
+            *slot = new;
         }
     }
     residual
+}
+
+/// One sweep whose `backup(values, new)` writes the new values of all states; the values before it are left in `previous`.
+pub fn synchronous_sweep<R: Real>(value: &mut [R], previous: &mut [R], backup: impl FnOnce(&[R], &mut [R])) -> R {
+    for (old, new) in previous.iter_mut().zip(value.iter()) {
+        *old = *new;
+    }
+    backup(previous, value);
+    max_distance(value, previous)
 }
 
 /// The values before the last sweep, where sweeps are synchronous.

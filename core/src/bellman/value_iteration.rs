@@ -33,7 +33,12 @@ pub fn value_iteration<R: Real>(
     mut previous: Option<&mut [R]>,
     stopping: Stopping<R>,
 ) -> Outcome<R> {
-    iterate(stopping, || sweep::sweep(value, previous.as_deref_mut(), |state, values| mdp.best_action(state, values).1))
+    iterate(stopping, || match previous.as_deref_mut() {
+        Some(previous) => {
+            sweep::synchronous_sweep(value, previous, |values, new| mdp.best_actions(0, values, new, |_, _| ()))
+        }
+        None => sweep::sweep(value, None, |state, values| mdp.best_action(state, values).1),
+    })
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
