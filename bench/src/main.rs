@@ -3,6 +3,7 @@
 mod batch;
 mod clock;
 mod gae;
+mod logits;
 mod ours;
 mod python;
 mod report;
@@ -10,7 +11,7 @@ mod sweep;
 mod verl;
 mod wasm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -27,19 +28,19 @@ struct Arguments {
     /// What is measured.
     #[arg(value_enum, default_value = "ppo")]
     subject: Subject,
-    /// Responses [256 for ppo, 1024 for gae, 64 for wasm]; states [1000000 for sweep].
+    /// Responses [256 for ppo, 1024 for gae, 64 for wasm]; rows [4096 for logits]; states [1000000 for sweep].
     #[arg(long)]
     rows: Option<usize>,
-    /// Tokens of each.
+    /// Tokens of each; entries of a row [32000 for logits].
     #[arg(long)]
     columns: Option<usize>,
     /// Rounds; in each round everything is measured once, in turn.
     #[arg(long, default_value_t = 11)]
     rounds: usize,
-    /// A Python with torch and verl (numpy for sweep); without it only core and the machine's limits are measured.
+    /// A Python with torch and verl (torch for logits, numpy for sweep); without it only core and the machine's limits are measured.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Write the result to this file as Markdown (ppo only).
+    /// Write the result to this file as Markdown (ppo and logits).
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
@@ -50,6 +51,8 @@ enum Subject {
     Ppo,
     /// Generalised advantage estimation.
     Gae,
+    /// Log-probability, entropy and their gradient from logits.
+    Logits,
     /// A sweep of value iteration over a sparse process.
     Sweep,
     /// PPO with a k3 penalty in the npm package (`cargo xtask wasm` builds it; needs Node.js).
@@ -70,12 +73,20 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.rows == Some(0) || arguments.columns == Some(0) || arguments.rounds == 0 {
         return Err("--rows, --columns and --rounds are at least 1".into());
     }
-    if arguments.page.is_some() && arguments.subject != Subject::Ppo {
-        return Err("--page is for the subject ppo".into());
+    if arguments.page.is_some() && !matches!(arguments.subject, Subject::Ppo | Subject::Logits) {
+        return Err("--page is for the subjects ppo and logits".into());
     }
     match arguments.subject {
         Subject::Ppo => ppo(arguments),
         Subject::Gae => gae::run(arguments).map(|text| print!("{text}")),
+        Subject::Logits => {
+            let text = logits::run(arguments)?;
+            print!("{text}");
+            match &arguments.page {
+                Some(page) => write(page, &logits::page(&text)),
+                None => Ok(()),
+            }
+        }
         Subject::Sweep => sweep::run(arguments).map(|text| print!("{text}")),
         Subject::Wasm => wasm::run(arguments).map(|text| print!("{text}")),
     }
@@ -135,7 +146,11 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
     let report = Report::new(&batch, arguments.rounds, levels.len(), &core, agreement);
     print!("{}", report.table());
     if let Some(page) = &arguments.page {
-        std::fs::write(page, report.page()).map_err(|error| format!("{}: {error}", page.display()))?;
+        write(page, &report.page())?;
     }
     Ok(())
+}
+
+fn write(page: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(page, text).map_err(|error| format!("{}: {error}", page.display()))
 }

@@ -127,13 +127,16 @@ impl<'m> Report<'m> {
             self.rows, self.columns, self.rounds
         );
         text.push_str(&self.table());
-        let _ = write!(text, "\nMeasured on {}: {}, {}", date(), processor(), compiler());
-        if let Some(agreement) = &self.agreement {
-            let _ = write!(text, ", {}", agreement.versions);
-        }
-        text.push_str(".\n\n```sh\ncargo xtask bench --python PYTHON --write   # a Python with verl and torch\n```\n");
+        text.push_str(&measured_on(self.agreement.as_ref().map(|agreement| agreement.versions.as_str())));
+        text.push_str("\n```sh\ncargo xtask bench --python PYTHON --write   # a Python with verl and torch\n```\n");
         text
     }
+}
+
+/// When and where, with the versions of the libraries beside.
+pub fn measured_on(versions: Option<&str>) -> String {
+    let versions = versions.map_or_else(String::new, |versions| format!(", {versions}"));
+    format!("\nMeasured on {}: {}, {}{versions}.\n", date(), processor(), compiler())
 }
 
 fn output(program: &str, arguments: &[&str]) -> Option<String> {

@@ -5,14 +5,17 @@
 //! the bits of the core's own functions for every number of threads.
 //!
 //! - `sweep` (feature `rayon`): value iteration and policy evaluation over processes of millions of states.
+//! - `threads` (feature `rayon`): an engine for core's passes over rows (policy objectives, logits).
 //! - `direct` (feature `nalgebra`): a policy's value by a linear-algebra library's factorisation.
 //!
-//! Losses need no function of their own: a shard's sums merge. The example `full_batch_loss` computes one by map and reduce.
+//! Losses over several machines need no function of their own: a shard's sums merge. The example `full_batch_loss` computes one by map and reduce.
 
 #[cfg(feature = "nalgebra")]
 pub mod direct;
 #[cfg(feature = "rayon")]
 pub mod sweep;
+#[cfg(feature = "rayon")]
+pub mod threads;
 
 /// The code of the page is compiled and run with the documentation tests.
 #[cfg(doctest)]

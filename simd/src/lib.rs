@@ -8,6 +8,10 @@
 mod engines;
 mod evaluate;
 mod level;
+mod logits;
+mod slices;
 
 pub use evaluate::evaluate;
 pub use level::{Level, Task};
+pub use logits::token_logits;
+pub use slices::{exp, ln};

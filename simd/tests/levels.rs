@@ -1,8 +1,8 @@
-//! Every level has the bits of core: all operations with passes, on seeded batches, with their choices at random.
+//! Every level has the bits of core: all policy objectives, on seeded batches, with their choices at random.
 
 use plumbline_core::catalog;
 use plumbline_core::spec::{
-    Data, Evaluable, Given, GivenValue, Input, Operation, Output, ParamKind, evaluate as core_evaluate,
+    Data, Evaluable, Given, GivenValue, Input, Kernel, Operation, Output, ParamKind, evaluate as core_evaluate,
 };
 use plumbline_simd::{Level, evaluate};
 
@@ -124,7 +124,8 @@ fn choices(random: &mut Random, operation: &'static Operation) -> Vec<Given<'sta
 fn compare<R: Evaluable>(seed: u64) {
     let mut random = Random(seed);
     let (mut evaluated, mut refused) = (0, 0);
-    for operation in catalog::operations().filter(|operation| operation.evaluate.kernel.is_some()) {
+    let objective = |operation: &&Operation| operation.evaluate.kernel == Some(Kernel::PolicyObjective);
+    for operation in catalog::operations().filter(objective) {
         for columns in [1, 5, 127, 128, 300] {
             let batch = Batch::<R>::new(&mut random, 4, columns);
             for _ in 0..6 {

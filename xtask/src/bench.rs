@@ -10,7 +10,10 @@ pub struct Arguments {
     /// A Python with torch and verl; without it only core and the machine's limits are measured.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Write the result to docs/src/benchmarks.md.
+    /// What is measured: ppo, gae, logits, sweep, wasm.
+    #[arg(default_value = "ppo")]
+    subject: String,
+    /// Write the result to its page of the book (ppo: benchmarks.md, logits: benchmark-logits.md).
     #[arg(long)]
     write: bool,
     /// Further options of the benchmark: --rows N, --columns N, --rounds N.
@@ -21,12 +24,17 @@ pub struct Arguments {
 /// Run the benchmark; true where it ran.
 pub fn run(arguments: &Arguments) -> Result<bool, String> {
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--package", "plumbline-bench", "--"]);
+    command.args(["run", "--quiet", "--release", "--package", "plumbline-bench", "--", &arguments.subject]);
     if let Some(python) = &arguments.python {
         command.arg("--python").arg(std::path::absolute(python).map_err(|error| error.to_string())?);
     }
     if arguments.write {
-        command.args(["--page", "docs/src/benchmarks.md"]);
+        let page = if arguments.subject == "ppo" {
+            "benchmarks.md".into()
+        } else {
+            format!("benchmark-{}.md", arguments.subject)
+        };
+        command.args(["--page", &format!("docs/src/{page}")]);
     }
     succeeds(command.args(&arguments.options))
 }

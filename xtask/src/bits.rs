@@ -1,5 +1,5 @@
-//! The same bits from differently built code: this workspace's unoptimised build, the optimised C library, and core by the
-//! vector instructions of this machine's processor.
+//! The same bits from differently built code: this workspace's unoptimised build, the optimised C library, core by the
+//! vector instructions of this machine's processor, and core on threads.
 
 use plumbline_simd::Level;
 
@@ -12,6 +12,7 @@ pub fn steps() -> Vec<Step> {
         Step::new("bits: unoptimised build", || plumbline(Build::Unoptimised, "core")),
         Step::new("bits: optimised C library", c_library),
         Step::new("bits: vector instructions", levels),
+        Step::new("bits: threads", || all_of(Build::Unoptimised, &["threads-1", "threads-2", "threads-3-rows"])),
     ]
 }
 
@@ -26,13 +27,18 @@ fn c_library() -> Result<Outcome, String> {
 fn levels() -> Result<Outcome, String> {
     let (present, lacking): (Vec<&str>, Vec<&str>) =
         Level::NAMES.into_iter().partition(|name| Level::from_name(name).is_some());
-    let mut equal = true;
-    for name in &present {
-        // Without optimisation there are no vectors.
-        equal &= matches!(plumbline(Build::Optimised, name)?, Outcome::Passed);
-    }
+    // Without optimisation there are no vectors.
+    let outcome = all_of(Build::Optimised, &present)?;
     println!("{} levels compared, {} skipped", present.len(), lacking.len());
     lacking.iter().for_each(|name| println!("skipped: {name}, which this processor lacks"));
+    Ok(outcome)
+}
+
+fn all_of(build: Build, backends: &[&str]) -> Result<Outcome, String> {
+    let mut equal = true;
+    for backend in backends {
+        equal &= matches!(plumbline(build, backend)?, Outcome::Passed);
+    }
     Ok(Outcome::of(equal))
 }
 

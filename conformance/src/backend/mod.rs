@@ -4,6 +4,7 @@ mod c;
 mod core;
 mod gpu;
 mod simd;
+mod threads;
 mod wasm;
 
 use std::fmt;
@@ -14,6 +15,7 @@ pub use self::c::C;
 pub use self::core::Core;
 pub use self::gpu::{Gpu, OnDevice};
 pub use self::simd::Simd;
+pub use self::threads::Parallel;
 pub use self::wasm::Wasm;
 use plumbline_evaluate::{Outputs, Refusal, Request};
 
@@ -69,5 +71,6 @@ pub fn backends() -> Vec<Box<dyn Backend>> {
         Box::new(Wasm::scalar()),
     ];
     backends.extend(Simd::levels().map(|level| Box::new(level) as Box<dyn Backend>));
+    backends.extend(Parallel::all().map(|threads| Box::new(threads) as Box<dyn Backend>));
     backends
 }

@@ -4,5 +4,5 @@ mod groups;
 mod tokens;
 
 pub use groups::Groups;
-pub(crate) use tokens::count_nonzero;
 pub use tokens::{Mask, TokenShape, row_of, set};
+pub(crate) use tokens::{count_nonzero, cut};

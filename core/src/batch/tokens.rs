@@ -45,6 +45,14 @@ pub fn row_of<T>(values: &[T], columns: usize, row: usize) -> &[T] {
     values.get(start..start.saturating_add(columns)).unwrap_or(&[])
 }
 
+/// An output before and from a place.
+pub(crate) fn cut<R>(buffer: Option<&mut [R]>, place: usize) -> (Option<&mut [R]>, Option<&mut [R]>) {
+    match buffer.and_then(|buffer| buffer.split_at_mut_checked(place)) {
+        Some((before, from)) => (Some(before), Some(from)),
+        None => (None, None),
+    }
+}
+
 /// How many bytes are not 0. At most 255 are counted in a byte at a time, which vectorises to whole registers of counters.
 pub(crate) fn count_nonzero(bytes: &[u8]) -> usize {
     bytes

@@ -2,8 +2,9 @@
 
 use super::row::{COTANGENT, D_LOGITS, LOGITS, ROW_MASK, SoftmaxRow, TEMPERATURE, map_rows};
 use crate::Error;
+use crate::engine::{Engine, Portable};
 use crate::num::Real;
-use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Family, Kernel, Operation, OutputSpec, Source, evaluate_with};
 
 /// H = −Σ p ln p with p = softmax(z/τ), in nats. Every term is ≥ 0, so nothing cancels; an entry of probability 0 counts
 /// as 0.
@@ -14,14 +15,26 @@ use crate::spec::{Call, Family, Operation, OutputSpec, Source, evaluate_with};
 /// assert_eq!(entropy(&row), core::f64::consts::LN_2);
 /// ```
 pub fn entropy<R: Real>(row: &SoftmaxRow<'_, R>) -> R {
-    row.sum(|probability, log_prob| probability * (R::zero() - log_prob))
+    row.sum(term)
+}
+
+/// −p ln p.
+#[inline(always)]
+pub(super) fn term<R: Real>(probability: R, log_prob: R) -> R {
+    probability * (R::zero() - log_prob)
+}
+
+/// The derivative of the entropy H by a logit, times τ: −p(ln p + H).
+#[inline(always)]
+pub(super) fn slope<R: Real>(entropy: R) -> impl Fn(R, R) -> R {
+    move |probability, log_prob| {
+        if probability == R::zero() { R::zero() } else { R::zero() - probability * (log_prob + entropy) }
+    }
 }
 
 /// The gradient of the entropy by the logits, times a cotangent: −pⱼ(ln pⱼ + H)/τ.
 pub fn write_entropy_gradient<R: Real>(row: &SoftmaxRow<'_, R>, entropy: R, cotangent: R, gradient: &mut [R]) {
-    row.write_gradient(gradient, cotangent, |probability, log_prob| {
-        if probability == R::zero() { R::zero() } else { R::zero() - probability * (log_prob + entropy) }
-    });
+    row.write_gradient(gradient, cotangent, slope(entropy));
 }
 
 /// Σ p², the probability that two independent samples agree.
@@ -40,16 +53,23 @@ pub fn write_sum_p_squared_gradient<R: Real>(row: &SoftmaxRow<'_, R>, sum: R, co
 }
 
 fn evaluate_entropy<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_entropy_by(Portable, call)
+}
+
+/// The evaluation of the entropy, the passes called by an engine.
+pub(crate) fn evaluate_entropy_by<R: Real>(engine: impl Engine, call: &mut Call<'_, R>) -> Result<(), Error> {
     map_rows(
+        engine,
         call,
         "entropy",
-        |_, row| entropy(row),
-        |_, row, entropy, cotangent, gradient| write_entropy_gradient(row, entropy, cotangent, gradient),
+        |_, row| row.sum_by(engine, term),
+        |_, row, entropy, cotangent, gradient| row.write_gradient_by(engine, gradient, cotangent, slope(entropy)),
     )
 }
 
 fn evaluate_sum_p_squared<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
     map_rows(
+        Portable,
         call,
         "sum_p_squared",
         |_, row| sum_p_squared(row),
@@ -79,7 +99,7 @@ pub static SPECS: &[Operation] = &[
         defaults: &[],
         outputs: &[OutputSpec::value("entropy", &["N"], "entropy of each row (nats)"), D_LOGITS],
         dialects: &[],
-        evaluate: evaluate_with!(evaluate_entropy),
+        evaluate: evaluate_with!(evaluate_entropy, Some(Kernel::Entropy)),
     },
     Operation {
         id: "logits.sum_p_squared",

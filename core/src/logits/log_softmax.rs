@@ -3,8 +3,9 @@
 use super::row::{D_LOGITS, LOGITS, ROW_MASK, Rows, SoftmaxRow, TEMPERATURE, cleared, map_rows, row_mut};
 use crate::Error;
 use crate::batch::row_of;
+use crate::engine::{Engine, Portable};
 use crate::num::{Real, tree_sum_zip};
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Domain, Family, InputSpec, Kernel, Operation, OutputSpec, Source, evaluate_with};
 
 /// ln softmax(z/τ) of a row, entry by entry: (zⱼ − max z)/τ − ln Σ e^((z − max z)/τ); −∞ where an entry is excluded.
 ///
@@ -85,11 +86,19 @@ fn evaluate_log_softmax<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
 }
 
 fn evaluate_logsumexp<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_logsumexp_by(Portable, call)
+}
+
+/// The evaluation of the log-sum-exp, the passes called by an engine.
+pub(crate) fn evaluate_logsumexp_by<R: Real>(engine: impl Engine, call: &mut Call<'_, R>) -> Result<(), Error> {
     map_rows(
+        engine,
         call,
         "logsumexp",
         |_, row| logsumexp(row),
-        |_, row, _, cotangent, gradient| row.write_gradient(gradient, cotangent, |probability, _| probability),
+        |_, row, _, cotangent, gradient| {
+            row.write_gradient_by(engine, gradient, cotangent, |probability, _| probability);
+        },
     )
 }
 
@@ -143,6 +152,6 @@ pub static SPECS: &[Operation] = &[
         defaults: &[],
         outputs: &[OutputSpec::value("logsumexp", &["N"], "log of the normaliser of each row (nats)"), D_LOGITS],
         dialects: &[],
-        evaluate: evaluate_with!(evaluate_logsumexp),
+        evaluate: evaluate_with!(evaluate_logsumexp, Some(Kernel::LogSumExp)),
     },
 ];

@@ -6,6 +6,7 @@ pub mod gaussian;
 pub mod log_softmax;
 pub mod nll;
 pub mod row;
+pub mod token;
 pub mod token_logprob;
 pub mod truncated;
 

@@ -2,8 +2,9 @@
 
 use super::row::{COTANGENT, D_LOGITS, LOGITS, ROW_MASK, Rows, SoftmaxRow, TEMPERATURE, map_rows};
 use crate::Error;
+use crate::engine::{Engine, Portable};
 use crate::num::Real;
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, OutputSpec, Source, evaluate_with};
+use crate::spec::{Call, Domain, Family, InputSpec, Kernel, Operation, OutputSpec, Source, evaluate_with};
 
 /// ln softmax(z/τ)\[a\]: −∞ where the action is excluded or does not exist.
 ///
@@ -19,14 +20,35 @@ pub fn token_logprob<R: Real>(row: &SoftmaxRow<'_, R>, action: usize) -> R {
 /// Its gradient by the logits, times a cotangent: (1[j = a] − pⱼ)/τ; 0 everywhere where the action is excluded, since −∞ stays
 /// −∞. The action's own entry, 1 − pₐ, is taken from −expm1(ln pₐ), which keeps its digits where the action is nearly certain.
 pub fn write_token_logprob_gradient<R: Real>(row: &SoftmaxRow<'_, R>, action: usize, cotangent: R, gradient: &mut [R]) {
+    write_token_logprob_gradient_by(Portable, row, action, cotangent, gradient);
+}
+
+fn write_token_logprob_gradient_by<R: Real>(
+    engine: impl Engine,
+    row: &SoftmaxRow<'_, R>,
+    action: usize,
+    cotangent: R,
+    gradient: &mut [R],
+) {
     let log_prob = match row.logits().get(action) {
         Some(logit) if *logit != R::neg_infinity() => row.log_prob(*logit),
         _ => return gradient.fill(R::zero()),
     };
-    row.write_gradient(gradient, cotangent, |probability, _| R::zero() - probability);
+    row.write_gradient_by(engine, gradient, cotangent, slope);
     if let Some(slot) = gradient.get_mut(action) {
-        *slot = cotangent * (R::zero() - log_prob.exp_m1()) / row.partition().temperature();
+        *slot = own_gradient(row, log_prob, cotangent);
     }
+}
+
+/// The derivative of another entry's log-probability by a logit, times τ: −p.
+#[inline(always)]
+pub(super) fn slope<R: Real>(probability: R, _log_prob: R) -> R {
+    R::zero() - probability
+}
+
+/// The gradient by the action's own logit.
+pub(super) fn own_gradient<R: Real>(row: &SoftmaxRow<'_, R>, log_prob: R, cotangent: R) -> R {
+    cotangent * (R::zero() - log_prob.exp_m1()) / row.partition().temperature()
 }
 
 /// The index of each row's action, checked where the row counts.
@@ -49,14 +71,20 @@ pub(super) fn checked_actions<'c, R: Real>(call: &Call<'c, R>, rows: &Rows<'c, R
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_by(Portable, call)
+}
+
+/// The evaluation, the passes called by an engine.
+pub(crate) fn evaluate_by<R: Real>(engine: impl Engine, call: &mut Call<'_, R>) -> Result<(), Error> {
     let actions = checked_actions(call, &Rows::new(call))?;
     let action = |row: usize| actions.get(row).map_or(0, |action| *action as usize);
     map_rows(
+        engine,
         call,
         "log_prob",
         |row, softmax| token_logprob(softmax, action(row)),
         |row, softmax, _, cotangent, gradient| {
-            write_token_logprob_gradient(softmax, action(row), cotangent, gradient);
+            write_token_logprob_gradient_by(engine, softmax, action(row), cotangent, gradient);
         },
     )
 }
@@ -90,5 +118,5 @@ pub static SPECS: &[Operation] = &[Operation {
     defaults: &[],
     outputs: &[OutputSpec::value("log_prob", &["N"], "log-probability of each action (nats)"), D_LOGITS],
     dialects: &[],
-    evaluate: evaluate_with!(evaluate),
+    evaluate: evaluate_with!(evaluate, Some(Kernel::TokenLogProb)),
 }];

@@ -1,6 +1,7 @@
 //! The logarithm of a softmax's normaliser, from which every function of a categorical distribution starts.
 
-use super::{BLOCK, Real, RowSum};
+use super::{BLOCK, Real, RowSum, halving_fold};
+use crate::engine::Engine;
 
 /// ln Σ e^(zⱼ/τ) of one row of logits, kept in two parts so that log-probabilities do not lose digits at large logits.
 ///
@@ -37,19 +38,27 @@ impl<R: Real> LogPartition<R> {
         if largest == R::neg_infinity() {
             return None;
         }
-        // The largest entry's own term is 1: ln(1 + the others) keeps the digits of a log-probability near 0.
-        let mut others = RowSum::new();
-        for (start, chunk) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
-            let mut block = [R::zero(); BLOCK];
-            for (slot, logit) in block.iter_mut().zip(chunk) {
-                *slot = if keep(*logit) { ((*logit - largest) / temperature).exp() } else { R::zero() };
-            }
-            if let Some(slot) = position.checked_sub(start).and_then(|place| block.get_mut(place)) {
-                *slot = R::zero();
-            }
-            others.push(&block);
+        let others = others(logits, (largest, position), temperature, keep);
+        Some(LogPartition { largest, log_sum: others.ln_1p(), temperature })
+    }
+
+    /// [`new`](Self::new) with the passes called by an engine; `None` where a logit is NaN or +∞ too.
+    pub(crate) fn new_by(engine: impl Engine, logits: &[R], temperature: R) -> Option<Self> {
+        let (largest, legal) = engine.run(logits, survey);
+        if !legal || largest == R::neg_infinity() {
+            return None;
         }
-        Some(LogPartition { largest, log_sum: others.value().ln_1p(), temperature })
+        let others = engine.run((logits, largest), move |(logits, largest)| {
+            let position = logits.iter().position(|logit| *logit == largest).unwrap_or(0);
+            others(logits, (largest, position), temperature, |_| true)
+        });
+        // Of zeros of both signs the first is the largest, as in the other walk.
+        let largest = if largest == R::zero() {
+            logits.iter().copied().find(|logit| *logit == largest).unwrap_or(largest)
+        } else {
+            largest
+        };
+        Some(LogPartition { largest, log_sum: others.ln_1p(), temperature })
     }
 
     /// ln Σ e^(zⱼ/τ).
@@ -69,6 +78,38 @@ impl<R: Real> LogPartition<R> {
     }
 }
 
+/// Σ e^((zⱼ − max z)/τ) over the entries that `keep` keeps, but the largest. Its own term is 1: ln(1 + the others) keeps the
+/// digits of a log-probability near 0.
+#[inline(always)]
+fn others<R: Real>(logits: &[R], (largest, position): (R, usize), temperature: R, keep: impl Fn(R) -> bool) -> R {
+    let mut others = RowSum::new();
+    for (start, chunk) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
+        let mut block = [R::zero(); BLOCK];
+        for (slot, logit) in block.iter_mut().zip(chunk) {
+            *slot = if keep(*logit) { ((*logit - largest) / temperature).exp() } else { R::zero() };
+        }
+        if let Some(slot) = position.checked_sub(start).and_then(|place| block.get_mut(place)) {
+            *slot = R::zero();
+        }
+        others.push(&block);
+    }
+    others.value()
+}
+
+/// The largest of the legal logits, and whether all are.
+#[inline(always)]
+fn survey<R: Real>(logits: &[R]) -> (R, bool) {
+    let mut largest = [R::neg_infinity(); BLOCK];
+    let mut legal = true;
+    for chunk in logits.chunks(BLOCK) {
+        for (slot, logit) in largest.iter_mut().zip(chunk) {
+            *slot = (*logit).larger(*slot);
+            legal &= *logit < R::infinity();
+        }
+    }
+    (halving_fold(&largest, R::larger), legal)
+}
+
 /// ln Σ e^(zⱼ); −∞ of nothing.
 ///
 /// ```
@@ -82,6 +123,7 @@ pub fn log_sum_exp<R: Real>(values: &[R]) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Portable;
     use std::vec;
 
     #[test]
@@ -90,6 +132,25 @@ mod tests {
         let row = [0.0, 40.0f64];
         let log_prob = LogPartition::new(&row, 1.0).unwrap().log_prob(40.0);
         assert!((log_prob / -4.248_354_255_291_589e-18 - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn an_engine_gives_the_same_partition() {
+        let same = |row: &[f32], temperature: f32| {
+            let (core, engine) =
+                (LogPartition::new(row, temperature), LogPartition::new_by(Portable, row, temperature));
+            assert_eq!(std::format!("{core:?}"), std::format!("{engine:?}"));
+        };
+        for length in [1usize, 2, 127, 128, 129, 400] {
+            let row: std::vec::Vec<f32> = (0..length).map(|index| (index * 7919 % 101) as f32 / 9.0 - 5.0).collect();
+            same(&row, 1.0);
+            same(&row, 0.3);
+        }
+        same(&[-0.0, 0.0, f32::NEG_INFINITY], 1.0);
+        same(&[0.0, -0.0, -1000.0], 1.0);
+        same(&[f32::NEG_INFINITY; 3], 1.0);
+        assert_eq!(LogPartition::new_by(Portable, &[0.0, f32::NAN], 1.0), None);
+        assert_eq!(LogPartition::new_by(Portable, &[0.0, f32::INFINITY], 1.0), None);
     }
 
     #[test]

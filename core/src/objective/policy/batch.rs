@@ -115,6 +115,16 @@ pub struct PolicyOutputs<'a, R> {
 }
 
 impl<R: Real> PolicyOutputs<'_, R> {
+    /// The same buffers, lent.
+    pub(super) fn borrowed(&mut self) -> PolicyOutputs<'_, R> {
+        PolicyOutputs {
+            d_log_prob: self.d_log_prob.as_deref_mut(),
+            d_entropy: self.d_entropy.as_deref_mut(),
+            token_loss: self.token_loss.as_deref_mut(),
+            token_weight: self.token_weight.as_deref_mut(),
+        }
+    }
+
     pub(super) fn check(&self, shape: TokenShape) -> Result<(), Error> {
         for (argument, buffer) in [
             ("d_log_prob", &self.d_log_prob),

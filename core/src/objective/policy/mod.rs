@@ -16,6 +16,7 @@ mod batch;
 mod block;
 mod call;
 mod partial;
+mod parts;
 mod row;
 mod surrogate;
 #[cfg(test)]
@@ -206,6 +207,12 @@ impl<R: Real> PolicyObjective<R> {
         batch.check(self)?;
         outputs.check(batch.mask.shape())?;
         let divisor = self.reduction.divisor(totals)?;
+        if parts::divides(engine, self, batch)
+            && let Ok(partial) = parts::accumulate(engine, self, *batch, totals, divisor, outputs.borrowed())
+        {
+            return Ok(partial);
+        }
+        // In one part, which also says of the whole batch what was wrong in a part of it.
         let mut partial = PolicyPartial::new();
         row::accumulate(engine, self, batch, totals, divisor, outputs, &mut partial)?;
         Ok(partial)
