@@ -124,7 +124,7 @@ impl<R: Real> TokenLogits<'_, R> {
     }
 
     /// Log-probability and entropy of one row, and the gradient.
-    fn row(&self, engine: impl Engine, row: usize, mut gradient: Option<&mut [R]>) -> Result<[R; 2], Error> {
+    fn row(&self, engine: impl Engine, row: usize, gradient: Option<&mut [R]>) -> Result<[R; 2], Error> {
         if self.mask.is_some_and(|mask| mask.get(row).is_none_or(|byte| *byte == 0)) {
             if let Some(gradient) = gradient {
                 gradient.fill(R::zero());
@@ -148,7 +148,7 @@ impl<R: Real> TokenLogits<'_, R> {
         let offset = row.saturating_mul(self.width);
         let softmax = SoftmaxRow::judge_by(engine, "logits", offset, logits, self.temperature)?;
         let log_prob = token_logprob::token_logprob(&softmax, action);
-        let Some(gradient) = gradient.as_deref_mut() else {
+        let Some(gradient) = gradient else {
             return Ok([log_prob, softmax.sum_by(engine, entropy::term)]);
         };
         // The probabilities wait in the gradient's buffer until the entropy is known.
