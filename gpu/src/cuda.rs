@@ -14,6 +14,7 @@ use cust::sys::{CUresult, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
 use plumbline_gpu_kernels::Kernel;
 use plumbline_gpu_kernels::warp::LANES;
 
+use crate::device::entry_name;
 use crate::{Device, Error, Grid};
 
 /// The kernels, as they are committed.
@@ -127,7 +128,7 @@ impl Device for Cuda {
     }
 
     unsafe fn launch<K: Kernel>(&self, grid: Grid, kernel: &K) -> Result<(), Error> {
-        let name = format!("{}_{}", K::NAME, K::SUFFIX);
+        let name = entry_name::<K>();
         let function =
             self.module.get_function(&name).map_err(|error| Error::CodeRejected(format!("{name}: {error:?}")))?;
         let arguments = [std::ptr::from_ref(kernel).cast::<c_void>().cast_mut()];

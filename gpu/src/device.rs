@@ -18,6 +18,11 @@ impl Grid {
     pub const ONE: Grid = Grid { blocks: 1, warps: 1 };
 }
 
+/// The name of a kernel's entry.
+pub fn entry_name<K: Kernel>() -> String {
+    format!("{}_{}", K::NAME.replace('.', "_"), K::SUFFIX)
+}
+
 /// A memory and something that runs kernels in it, in the order of their launches.
 pub trait Device {
     /// A piece of its memory, aligned to 16 bytes, given back when dropped.

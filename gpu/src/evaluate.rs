@@ -6,11 +6,14 @@
 use plumbline_core::Error as CoreError;
 use plumbline_core::kl::estimator::{DIFFERENCE_CLAMP, KlEstimator, VALUE_CLAMP};
 use plumbline_core::objective::policy::{AdvantageSource, setting};
-use plumbline_core::spec::{Choice, Data, Evaluable, Family, Given, Input, Operation, Output, Params, Value};
+use plumbline_core::spec::{
+    Choice, Data, Elementwise, Evaluable, Family, Given, Input, Operation, Output, Params, Value, formula_of,
+};
 use plumbline_gpu_kernels::memory::Number;
 
 use crate::array::Plain;
 use crate::bellman::{ProcessArrays, action_values, backup, state_values};
+use crate::elementwise::{ElementArrays, map_elements};
 use crate::kl::kl_estimate;
 use crate::policy::{PolicyArrays, PolicyResults, PolicyWorkspace, Values, policy_objective};
 use crate::{Array, Device, Error};
@@ -51,6 +54,19 @@ pub fn evaluate<D: Device, R: Number + Plain + Evaluable>(
         };
         return call.bellman(operation.id == "bellman.q_from_v", discount);
     }
+    // Core judges the inputs of what follows: asked for no output, it writes none.
+    let judge = || plumbline_core::spec::evaluate(operation, dialect, given, inputs, &mut []);
+    macro_rules! elementwise {
+        ($($single:ident, $double:ident: $formula:ty, $inputs:literal, $outputs:literal;)+) => {
+            $(
+                if <$formula as Elementwise<R, $inputs, $outputs>>::OPERATION == operation.id {
+                    judge()?;
+                    return call.elements::<$formula, $inputs, $outputs>(formula_of::<R, _, $inputs, $outputs>(operation, params)?);
+                }
+            )+
+        };
+    }
+    plumbline_gpu_kernels::elementwise_formulas! { elementwise }
     Err(Error::NoKernel(operation.id.to_owned()))
 }
 
@@ -107,6 +123,33 @@ impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
         if let Some(output) = self.outputs.iter_mut().find(|output| output.name == name) {
             output.data.fill(value);
         }
+    }
+
+    /// An elementwise formula.
+    fn elements<F: Elementwise<R, I, O>, const I: usize, const O: usize>(&mut self, formula: F) -> Result<(), Error> {
+        let device = self.device;
+        let mut inputs = Vec::with_capacity(I);
+        for name in F::INPUTS {
+            inputs.push(self.needed(name)?);
+        }
+        let mask = self.bytes("mask")?;
+        let marks = F::MARK.map(|name| self.bytes(name)).transpose()?.flatten();
+        let mut rooms = Vec::with_capacity(O);
+        for name in F::OUTPUTS {
+            rooms.push(self.room(name)?);
+        }
+        let arrays = ElementArrays {
+            inputs: std::array::from_fn(|input| &inputs[input]),
+            mask: mask.as_ref(),
+            marks: marks.as_ref(),
+        };
+        let mut outputs = rooms.iter_mut();
+        let outputs = std::array::from_fn(|_| outputs.next().and_then(Option::as_mut));
+        map_elements(device, formula, &arrays, outputs)?;
+        for (name, room) in F::OUTPUTS.iter().zip(&rooms) {
+            self.take(name, room.as_ref())?;
+        }
+        Ok(())
     }
 
     fn kl(&mut self, estimator: KlEstimator, clamps: [Option<R>; 2]) -> Result<(), Error> {

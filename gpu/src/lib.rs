@@ -10,6 +10,7 @@ pub mod bellman;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod device;
+pub mod elementwise;
 mod emulated;
 mod error;
 pub mod evaluate;

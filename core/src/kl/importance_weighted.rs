@@ -4,8 +4,8 @@ use super::k1::SCHULMAN;
 use crate::Error;
 use crate::num::{Real, exp_remainders};
 use crate::spec::{
-    Call, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Source, Value, evaluate_with,
-    map_elements,
+    Call, Dialect, Domain, Elementwise, Family, InputSpec, Operation, OutputSpec, ParamSpec, Source, Value,
+    evaluate_elements, evaluate_with,
 };
 
 /// x·eʷ without 0·∞ and without an intermediate overflow or underflow.
@@ -57,16 +57,31 @@ pub fn importance_weighted_k3<R: Real>(log_prob: R, old_log_prob: R, ref_log_pro
 const WEIGHT_GRADIENT: ParamSpec =
     ParamSpec::flag("weight_gradient", true, "whether the gradient goes through the importance ratio");
 
+/// [`importance_weighted_k3`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ImportanceWeightedK3 {
+    /// Whether the gradient goes through the importance ratio.
+    pub weight_gradient: bool,
+}
+
+impl<R: Real> Elementwise<R, 3, 2> for ImportanceWeightedK3 {
+    const OPERATION: &'static str = "kl.k3_importance_weighted";
+    const INPUTS: [&'static str; 3] = ["log_prob", "old_log_prob", "ref_log_prob"];
+    const OUTPUTS: [&'static str; 2] = ["kl", "d_log_prob"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(ImportanceWeightedK3 { weight_gradient: call.flag(WEIGHT_GRADIENT.name) })
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [log_prob, old_log_prob, ref_log_prob]: [R; 3]) -> [R; 2] {
+        importance_weighted_k3(log_prob, old_log_prob, ref_log_prob, self.weight_gradient)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let weight_gradient = call.flag(WEIGHT_GRADIENT.name);
-    map_elements(
-        call,
-        ["log_prob", "old_log_prob", "ref_log_prob"],
-        ["kl", "d_log_prob"],
-        |[log_prob, old_log_prob, ref_log_prob]| {
-            importance_weighted_k3(log_prob, old_log_prob, ref_log_prob, weight_gradient)
-        },
-    )
+    evaluate_elements::<R, ImportanceWeightedK3, 3, 2>(call)
 }
 
 /// This file's catalog entries.

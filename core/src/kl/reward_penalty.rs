@@ -4,8 +4,8 @@ use super::estimator::{DIFFERENCE_CLAMP, KlEstimator, VALUE_CLAMP, VERL_CLAMPS};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{
-    Call, Choice, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_with,
-    map_elements,
+    Call, Choice, Dialect, Domain, Elementwise, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source,
+    evaluate_elements, evaluate_with,
 };
 
 /// r − β·k: the reward of one token after the penalty, where k is an estimate of KL(π_old‖π_ref) at it.
@@ -31,20 +31,45 @@ const KL_COEFFICIENT: ParamSpec = ParamSpec::number(
 const ESTIMATOR: ParamSpec =
     ParamSpec::choice("kl_estimator", KlEstimator::K1.name(), KlEstimator::NAMES, "which estimate is subtracted");
 
+/// [`penalised_reward`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RewardPenalty<R> {
+    /// Which estimate is subtracted.
+    pub estimator: KlEstimator,
+    /// β.
+    pub kl_coefficient: R,
+    /// The limit of the log-ratio; infinite where there is none.
+    pub difference_clamp: R,
+    /// The limit of the estimate; infinite where there is none.
+    pub value_clamp: R,
+}
+
+impl<R: Real> Elementwise<R, 3, 2> for RewardPenalty<R> {
+    const OPERATION: &'static str = "kl.reward_penalty";
+    const INPUTS: [&'static str; 3] = ["reward", "old_log_prob", "ref_log_prob"];
+    const OUTPUTS: [&'static str; 2] = ["penalised_reward", "kl"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(RewardPenalty {
+            estimator: call.choice(ESTIMATOR.name)?,
+            kl_coefficient: call.number(KL_COEFFICIENT.name)?,
+            difference_clamp: call.optional_number(DIFFERENCE_CLAMP.name).unwrap_or(R::infinity()),
+            value_clamp: call.optional_number(VALUE_CLAMP.name).unwrap_or(R::infinity()),
+        })
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [reward, old_log_prob, ref_log_prob]: [R; 3]) -> [R; 2] {
+        let limit = |clamp: R| (clamp < R::infinity()).then_some(clamp);
+        let (difference_clamp, value_clamp) = (limit(self.difference_clamp), limit(self.value_clamp));
+        let [kl, _] = self.estimator.estimate(old_log_prob - ref_log_prob, difference_clamp, value_clamp);
+        [penalised_reward(reward, self.kl_coefficient, kl), kl]
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let kl_coefficient = call.number(KL_COEFFICIENT.name)?;
-    let estimator: KlEstimator = call.choice(ESTIMATOR.name)?;
-    let difference_clamp = call.optional_number(DIFFERENCE_CLAMP.name);
-    let value_clamp = call.optional_number(VALUE_CLAMP.name);
-    map_elements(
-        call,
-        ["reward", "old_log_prob", "ref_log_prob"],
-        ["penalised_reward", "kl"],
-        |[reward, old_log_prob, ref_log_prob]| {
-            let [kl, _] = estimator.estimate(old_log_prob - ref_log_prob, difference_clamp, value_clamp);
-            [penalised_reward(reward, kl_coefficient, kl), kl]
-        },
-    )
+    evaluate_elements::<R, RewardPenalty<R>, 3, 2>(call)
 }
 
 /// This file's catalog entries.

@@ -6,8 +6,8 @@ use super::pairs::{Pair, PairTerm};
 use crate::Error;
 use crate::num::{Real, logsigmoid, sigmoid};
 use crate::spec::{
-    Call, Choice, Dialect, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, Value, choice,
-    evaluate_with, map_elements,
+    Call, Choice, Dialect, Domain, Elementwise, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source,
+    Value, choice, evaluate_elements, evaluate_with,
 };
 
 choice! {
@@ -202,14 +202,45 @@ pub(super) const TRL_1_16: Dialect =
 /// The paper's form.
 pub(super) const PAPER: Dialect = Dialect { name: "paper", note: "as written", settings: &[] };
 
+/// [`score`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DivergenceScore<R> {
+    /// Which divergence.
+    pub divergence: Divergence,
+    /// Order of the alpha-divergence.
+    pub alpha: R,
+    /// Upper limit of its exponent; infinite where there is none.
+    pub exponent_cap: R,
+}
+
+impl<R: Real> Elementwise<R, 1, 2> for DivergenceScore<R> {
+    const OPERATION: &'static str = "preference.f_divergence_score";
+    const INPUTS: [&'static str; 1] = ["log_ratio"];
+    const OUTPUTS: [&'static str; 2] = ["score", "d_log_ratio"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(DivergenceScore {
+            divergence: call.choice("f_divergence")?,
+            alpha: call.number("f_divergence_alpha")?,
+            exponent_cap: call.optional_number("exponent_cap").unwrap_or(R::infinity()),
+        })
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [log_ratio]: [R; 1]) -> [R; 2] {
+        let rule = ScoreRule {
+            divergence: self.divergence,
+            alpha: self.alpha,
+            exponent_cap: Some(self.exponent_cap),
+            length_normalisation: LengthNormalisation::None,
+        };
+        score(log_ratio, rule)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let rule = ScoreRule {
-        divergence: call.choice("f_divergence")?,
-        alpha: call.number("f_divergence_alpha")?,
-        exponent_cap: call.optional_number("exponent_cap"),
-        length_normalisation: LengthNormalisation::None,
-    };
-    map_elements(call, ["log_ratio"], ["score", "d_log_ratio"], |[log_ratio]| score(log_ratio, rule))
+    evaluate_elements::<R, DivergenceScore<R>, 1, 2>(call)
 }
 
 /// This file's catalog entries.

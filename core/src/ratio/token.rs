@@ -4,7 +4,8 @@ use crate::Error;
 use crate::num::Real;
 use crate::ratio::inputs::{LOG_PROB, LOG_RATIO_MAX, LOG_RATIO_MIN, OLD_LOG_PROB, bounds};
 use crate::spec::{
-    Call, Dialect, Family, InputSpec, Operation, OutputSpec, Source, Value, evaluate_with, map_elements,
+    Call, Dialect, Elementwise, Family, InputSpec, Operation, OutputSpec, Source, Value, evaluate_elements,
+    evaluate_with,
 };
 
 /// The paper that clips the ratio.
@@ -22,6 +23,7 @@ pub fn log_ratio<R: Real>(log_prob: R, other_log_prob: R) -> R {
 }
 
 /// A clamp of a log-ratio before the exponential: `low ≤ high`, ±∞ where there is none.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogRatioBounds<R> {
     low: R,
@@ -78,11 +80,31 @@ pub fn token_ratio<R: Real>(log_ratio: R, bounds: LogRatioBounds<R>) -> [R; 2] {
     [ratio, if slope == R::zero() { R::zero() } else { ratio }]
 }
 
+/// [`token_ratio`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TokenRatio<R> {
+    /// The limits of the log-ratio.
+    pub bounds: LogRatioBounds<R>,
+}
+
+impl<R: Real> Elementwise<R, 2, 2> for TokenRatio<R> {
+    const OPERATION: &'static str = "ratio.token";
+    const INPUTS: [&'static str; 2] = ["log_prob", "old_log_prob"];
+    const OUTPUTS: [&'static str; 2] = ["ratio", "d_log_prob"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(TokenRatio { bounds: bounds(call)? })
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [log_prob, old]: [R; 2]) -> [R; 2] {
+        token_ratio(log_ratio(log_prob, old), self.bounds)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let bounds = bounds(call)?;
-    map_elements(call, ["log_prob", "old_log_prob"], ["ratio", "d_log_prob"], |[log_prob, old]| {
-        token_ratio(log_ratio(log_prob, old), bounds)
-    })
+    evaluate_elements::<R, TokenRatio<R>, 2, 2>(call)
 }
 
 /// This file's catalog entries.

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::num::{ExactSum, Real};
 use crate::spec::{
-    Call, Domain, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_with, map_elements,
+    Call, Domain, Elementwise, Family, InputSpec, Operation, OutputSpec, ParamSpec, Range, Source, evaluate_elements,
+    evaluate_with,
 };
 
 /// z = (r − μ)/σ: a reward model's scale set by the mean and deviation measured once, on reference responses (Ziegler et
@@ -107,9 +108,33 @@ impl Running {
     }
 }
 
+/// [`calibrate`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Calibrate<R> {
+    /// What is subtracted.
+    pub mean: R,
+    /// What is divided by.
+    pub deviation: R,
+}
+
+impl<R: Real> Elementwise<R, 1, 1> for Calibrate<R> {
+    const OPERATION: &'static str = "reward.calibrate";
+    const INPUTS: [&'static str; 1] = ["reward"];
+    const OUTPUTS: [&'static str; 1] = ["standardised"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Calibrate { mean: call.number("mean")?, deviation: call.number("deviation")? })
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [reward]: [R; 1]) -> [R; 1] {
+        [calibrate(reward, self.mean, self.deviation)]
+    }
+}
+
 fn evaluate_calibrate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let (mean, deviation) = (call.number("mean")?, call.number("deviation")?);
-    map_elements(call, ["reward"], ["standardised"], |[reward]| [calibrate(reward, mean, deviation)])
+    evaluate_elements::<R, Calibrate<R>, 1, 1>(call)
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {

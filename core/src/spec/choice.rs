@@ -17,6 +17,8 @@ pub trait Choice: Copy + 'static {
 macro_rules! choice {
     ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$member_attribute:meta])* $member:ident = $text:literal),+ $(,)? }) => {
         $(#[$attribute])*
+        // Kernels for a graphics processor are handed members, by a program that another compiler may have made.
+        #[repr(u8)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$member_attribute])* $member),+ }
         impl $crate::spec::Choice for $name {

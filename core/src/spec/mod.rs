@@ -18,7 +18,8 @@ pub(crate) mod testing;
 pub use call::{Call, Data, Evaluable, Input, MAX_OUTPUTS, Output, evaluate, evaluate_by};
 pub use choice::Choice;
 pub(crate) use choice::choice;
-pub use elementwise::map_elements;
+pub(crate) use elementwise::map_elements;
+pub use elementwise::{Elementwise, evaluate_elements, formula_of};
 pub use kernel::Kernel;
 pub(crate) use operation::evaluate_with;
 pub use operation::{

@@ -1,7 +1,8 @@
 //! CISPO: the clipped ratio as a stopped weight of REINFORCE.
 
 use super::term::{
-    CLIP_BOUNDS, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, STOPPED_OUTPUTS, Term, evaluate_tokens, inputs,
+    CLIP_BOUNDS, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, STOPPED_OUTPUTS, SurrogateToken, Term, TokenSurrogate,
+    evaluate_tokens, inputs,
 };
 use crate::Error;
 use crate::num::Real;
@@ -43,9 +44,29 @@ pub fn cispo<R: Real>(ratio: R, log_prob: R, advantage: R, clip: ClipRange<R>) -
     }
 }
 
+/// [`cispo`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Cispo<R> {
+    /// The bounds of the weight.
+    pub clip: ClipRange<R>,
+}
+
+impl<R: Real> TokenSurrogate<R> for Cispo<R> {
+    const OPERATION: &'static str = "surrogate.cispo";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Cispo { clip: ClipRange::from_call(call)? })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        cispo(token.ratio, token.log_prob, token.advantage, self.clip)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let clip = ClipRange::from_call(call)?;
-    evaluate_tokens(call, |_, ratio, log_prob, advantage| cispo(ratio, log_prob, advantage, clip))
+    evaluate_tokens::<R, Cispo<R>>(call)
 }
 
 /// This file's catalog entries.

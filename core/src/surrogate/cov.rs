@@ -2,7 +2,10 @@
 //! (kl_cov). Which tokens those are is an input, never a hidden draw.
 
 use super::ppo_clip::ppo_clip;
-use super::term::{CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, OUTPUTS, Term, inputs, product};
+use super::term::{
+    CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs,
+    product,
+};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Domain, Family, InputSpec, Operation, ParamSpec, Range, Source, evaluate_with};
@@ -71,50 +74,57 @@ const SELECTED: InputSpec = InputSpec::new(
 )
 .optional();
 
-fn with_selection<R: Real>(call: &mut Call<'_, R>, formula: impl Fn(R, R, R, bool) -> Term<R>) -> Result<(), Error> {
-    let tokens = call.tokens();
-    let (log_prob, old_log_prob, advantage) =
-        (call.real("log_prob")?, call.real("old_log_prob")?, call.real("advantage")?);
-    let (mask, selected) = (call.mask()?, call.optional_bytes("selected"));
-    let per_row = call.rank("advantage") == 1;
-    let (mut losses, mut gradients, mut clips) =
-        (call.output("token_loss"), call.output("d_log_prob"), call.output("clipped"));
-    for slot in 0..tokens.slots() {
-        let term = if mask.keeps(slot) {
-            let read = |argument: &'static str, values: &[R], index: usize| {
-                let value = values.get(index).copied().unwrap_or(R::nan());
-                if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { argument, index }) }
-            };
-            let new = read("log_prob", log_prob, slot)?;
-            let old = read("old_log_prob", old_log_prob, slot)?;
-            let index = if per_row { slot / tokens.columns.max(1) } else { slot };
-            let advantage = read("advantage", advantage, index)?;
-            let chosen = selected.is_some_and(|bytes| bytes.get(slot).is_some_and(|byte| *byte != 0));
-            formula(new - old, (new - old).exp(), advantage, chosen)
-        } else {
-            Term::free(R::zero(), R::zero())
-        };
-        let clipped = if term.clipped { R::one() } else { R::zero() };
-        for (buffer, value) in [(&mut losses, term.loss), (&mut gradients, term.derivative), (&mut clips, clipped)] {
-            if let Some(element) = buffer.as_deref_mut().and_then(|buffer| buffer.get_mut(slot)) {
-                *element = value;
-            }
-        }
+/// [`clip_cov`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ClipCov<R> {
+    /// The bounds of the ratio.
+    pub clip: ClipRange<R>,
+}
+
+impl<R: Real> TokenSurrogate<R> for ClipCov<R> {
+    const OPERATION: &'static str = "surrogate.clip_cov";
+    const SELECTED: Option<&'static str> = Some(SELECTED.name);
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        let low = call.optional_number("clip_ratio_low").map_or(R::zero(), |low| R::one() - low);
+        Ok(ClipCov { clip: ClipRange { low, high: R::one() + call.number("clip_ratio_high")? } })
     }
-    Ok(())
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        clip_cov(token.ratio, token.advantage, token.selected, self.clip)
+    }
 }
 
 fn evaluate_clip<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let low = call.optional_number("clip_ratio_low").map_or(R::zero(), |low| R::one() - low);
-    let clip = ClipRange { low, high: R::one() + call.number("clip_ratio_high")? };
-    with_selection(call, |_, ratio, advantage, selected| clip_cov(ratio, advantage, selected, clip))
+    evaluate_tokens::<R, ClipCov<R>>(call)
+}
+
+/// [`kl_cov`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct KlCov<R> {
+    /// Weight of |log ρ| on the selected tokens.
+    pub coefficient: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for KlCov<R> {
+    const OPERATION: &'static str = "surrogate.kl_cov";
+    const SELECTED: Option<&'static str> = Some(SELECTED.name);
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(KlCov { coefficient: call.number("kl_cov_coefficient")? })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        kl_cov(token.log_ratio, token.ratio, token.advantage, token.selected, self.coefficient)
+    }
 }
 
 fn evaluate_kl<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let coefficient = call.number("kl_cov_coefficient")?;
-    with_selection(call, |log_ratio, ratio, advantage, selected| {
-        kl_cov(log_ratio, ratio, advantage, selected, coefficient)
-    })
+    evaluate_tokens::<R, KlCov<R>>(call)
 }
 
 const fn inputs_with_selection() -> [InputSpec; 5] {

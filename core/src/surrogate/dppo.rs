@@ -1,6 +1,6 @@
 //! DPPO: the trust region as a divergence of the token's probability, by total variation or by KL.
 
-use super::term::{STOPPED_OUTPUTS, Term, evaluate_tokens, inputs, product};
+use super::term::{STOPPED_OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, choice, evaluate_with};
@@ -23,6 +23,7 @@ choice! {
 }
 
 /// The thresholds of DPPO.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DppoBounds<R> {
     /// How far the divergence may go where the policy moves against the token.
@@ -113,28 +114,50 @@ const HIGH: ParamSpec = ParamSpec::number(
 const CAP: ParamSpec =
     ParamSpec::number("clip_ratio_c", r"c", 3.0, Range::ABOVE_ONE, "cap of the ratio that weighs the token");
 
-fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let divergence: Divergence = call.choice("divergence")?;
-    let bounds = DppoBounds {
-        low: call.number("clip_ratio_low")?,
-        high: call.number("clip_ratio_high")?,
-        cap: call.number("clip_ratio_c")?,
-        probability_eps: call.number("probability_eps")?,
-    };
-    let limit = R::zero();
-    if let (Ok(log_prob), Ok(old)) = (call.real("log_prob"), call.real("old_log_prob")) {
-        let mask = call.mask()?;
-        for (argument, values) in [("log_prob", log_prob), ("old_log_prob", old)] {
-            if let Some((index, value)) =
-                values.iter().enumerate().find(|(slot, value)| mask.keeps(*slot) && **value > limit)
-            {
-                return Err(Error::ElementOutOfRange { argument, index, value: (*value).to_f64(), legal: "<= 0" });
+/// [`dppo`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Dppo<R> {
+    /// Which divergence.
+    pub divergence: Divergence,
+    /// Thresholds and cap.
+    pub bounds: DppoBounds<R>,
+}
+
+impl<R: Real> TokenSurrogate<R> for Dppo<R> {
+    const OPERATION: &'static str = "surrogate.dppo";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        let divergence: Divergence = call.choice("divergence")?;
+        let bounds = DppoBounds {
+            low: call.number("clip_ratio_low")?,
+            high: call.number("clip_ratio_high")?,
+            cap: call.number("clip_ratio_c")?,
+            probability_eps: call.number("probability_eps")?,
+        };
+        let limit = R::zero();
+        if let (Ok(log_prob), Ok(old)) = (call.real("log_prob"), call.real("old_log_prob")) {
+            let mask = call.mask()?;
+            for (argument, values) in [("log_prob", log_prob), ("old_log_prob", old)] {
+                if let Some((index, value)) =
+                    values.iter().enumerate().find(|(slot, value)| mask.keeps(*slot) && **value > limit)
+                {
+                    return Err(Error::ElementOutOfRange { argument, index, value: (*value).to_f64(), legal: "<= 0" });
+                }
             }
         }
+        Ok(Dppo { divergence, bounds })
     }
-    evaluate_tokens(call, |log_ratio, ratio, log_prob, advantage| {
-        dppo(log_prob, log_prob - log_ratio, ratio, advantage, divergence, bounds)
-    })
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        let old_log_prob = token.log_prob - token.log_ratio;
+        dppo(token.log_prob, old_log_prob, token.ratio, token.advantage, self.divergence, self.bounds)
+    }
+}
+
+fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_tokens::<R, Dppo<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -1,6 +1,6 @@
 //! DRO: the policy gradient with a quadratic pull towards the old policy.
 
-use super::term::{OUTPUTS, Term, evaluate_tokens, inputs};
+use super::term::{OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
@@ -31,9 +31,29 @@ pub fn dro<R: Real>(log_prob: R, log_ratio: R, advantage: R, beta: R) -> Term<R>
 pub(crate) const DRO_BETA: ParamSpec =
     ParamSpec::number("dro_beta", r"\beta", 0.1, Range::POSITIVE, "weight of the squared log-ratio");
 
+/// [`dro`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Dro<R> {
+    /// β.
+    pub beta: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for Dro<R> {
+    const OPERATION: &'static str = "surrogate.dro";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Dro { beta: call.number("dro_beta")? })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        dro(token.log_prob, token.log_ratio, token.advantage, self.beta)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let beta = call.number("dro_beta")?;
-    evaluate_tokens(call, |log_ratio, _, log_prob, advantage| dro(log_prob, log_ratio, advantage, beta))
+    evaluate_tokens::<R, Dro<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -1,6 +1,6 @@
 //! GMPO's token rule: a one-sided clip of the log-ratio, by the sign of the advantage.
 
-use super::term::{OUTPUTS, Term, evaluate_tokens, inputs, product};
+use super::term::{OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::Real;
 use crate::ratio::geometric_clipped::{LogClipRange, ZeroAdvantage, one_sided_clip};
@@ -50,9 +50,31 @@ const LOG_CLIP_HIGH: ParamSpec = ParamSpec::number(
     "how far the log-ratio may rise above 0 for a positive advantage (nats)",
 );
 
+/// [`gmpo`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Gmpo<R> {
+    /// How far the log-ratio may fall below 0.
+    pub low: R,
+    /// How far it may rise above 0.
+    pub high: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for Gmpo<R> {
+    const OPERATION: &'static str = "surrogate.gmpo";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Gmpo { low: call.number("clip_ratio_low")?, high: call.number("clip_ratio_high")? })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        gmpo(token.log_ratio, token.advantage, self.low, self.high)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let (low, high) = (call.number("clip_ratio_low")?, call.number("clip_ratio_high")?);
-    evaluate_tokens(call, |log_ratio, _, _, advantage| gmpo(log_ratio, advantage, low, high))
+    evaluate_tokens::<R, Gmpo<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -1,6 +1,6 @@
 //! Importance-weighted policy gradient, with the gradient through the weight and with the weight stopped.
 
-use super::term::{OUTPUTS, STOPPED_OUTPUTS, Term, evaluate_tokens, inputs, product};
+use super::term::{OUTPUTS, STOPPED_OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Family, Operation, Source, evaluate_with};
@@ -40,12 +40,48 @@ pub fn importance_weighted_detached<R: Real>(ratio: R, log_prob: R, advantage: R
     Term::free(product(derivative, log_prob), derivative)
 }
 
+/// [`importance_weighted`], which has no settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ImportanceWeighted;
+
+impl<R: Real> TokenSurrogate<R> for ImportanceWeighted {
+    const OPERATION: &'static str = "surrogate.importance_weighted";
+
+    fn from_call(_: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(ImportanceWeighted)
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        importance_weighted(token.ratio, token.advantage)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    evaluate_tokens(call, |_, ratio, _, advantage| importance_weighted(ratio, advantage))
+    evaluate_tokens::<R, ImportanceWeighted>(call)
+}
+
+/// [`importance_weighted_detached`], which has no settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ImportanceWeightedDetached;
+
+impl<R: Real> TokenSurrogate<R> for ImportanceWeightedDetached {
+    const OPERATION: &'static str = "surrogate.importance_weighted_detached";
+
+    fn from_call(_: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(ImportanceWeightedDetached)
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        importance_weighted_detached(token.ratio, token.log_prob, token.advantage)
+    }
 }
 
 fn evaluate_detached<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    evaluate_tokens(call, |_, ratio, log_prob, advantage| importance_weighted_detached(ratio, log_prob, advantage))
+    evaluate_tokens::<R, ImportanceWeightedDetached>(call)
 }
 
 /// This file's catalog entries.

@@ -2,7 +2,8 @@
 
 use super::cispo::MINIMAX_M1;
 use super::term::{
-    CLIP_BOUNDS, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, STOPPED_OUTPUTS, Term, evaluate_tokens, inputs, product,
+    CLIP_BOUNDS, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, STOPPED_OUTPUTS, SurrogateToken, Term, TokenSurrogate,
+    evaluate_tokens, inputs, product,
 };
 use crate::Error;
 use crate::num::Real;
@@ -37,9 +38,29 @@ pub fn masked_is<R: Real>(ratio: R, log_prob: R, advantage: R, clip: ClipRange<R
     }
 }
 
+/// [`masked_is`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MaskedIs<R> {
+    /// The bounds of the ratio.
+    pub clip: ClipRange<R>,
+}
+
+impl<R: Real> TokenSurrogate<R> for MaskedIs<R> {
+    const OPERATION: &'static str = "surrogate.masked_is";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(MaskedIs { clip: ClipRange::from_call(call)? })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        masked_is(token.ratio, token.log_prob, token.advantage, self.clip)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let clip = ClipRange::from_call(call)?;
-    evaluate_tokens(call, |_, ratio, log_prob, advantage| masked_is(ratio, log_prob, advantage, clip))
+    evaluate_tokens::<R, MaskedIs<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -16,7 +16,7 @@ mod term;
 pub mod vespo;
 
 pub(crate) use term::{CLIP_BOUNDS, CLIP_RATIO_C, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, RATIO_MAX, product};
-pub use term::{ClipBounds, ClipRange, Term};
+pub use term::{ClipBounds, ClipRange, SurrogateToken, Term, TokenSurrogate};
 
 use crate::spec::Operation;
 

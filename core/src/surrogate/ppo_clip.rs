@@ -1,8 +1,8 @@
 //! The clipped surrogate of PPO, with its asymmetric, dual and two-sided forms.
 
 use super::term::{
-    CLIP_BOUNDS, CLIP_RATIO_C, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, OUTPUTS, RATIO_MAX, Term, evaluate_tokens,
-    inputs,
+    CLIP_BOUNDS, CLIP_RATIO_C, CLIP_RATIO_HIGH, CLIP_RATIO_LOW, ClipRange, OUTPUTS, RATIO_MAX, SurrogateToken, Term,
+    TokenSurrogate, evaluate_tokens, inputs,
 };
 use crate::Error;
 use crate::num::Real;
@@ -103,11 +103,37 @@ pub(super) fn pessimistic<R: Real>(
     }
 }
 
+/// [`ppo_clip`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PpoClip<R> {
+    /// The bounds of the ratio.
+    pub clip: ClipRange<R>,
+    /// δ; infinity is off.
+    pub ratio_max: R,
+    /// c; infinity is off.
+    pub dual: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for PpoClip<R> {
+    const OPERATION: &'static str = "surrogate.ppo_clip";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(PpoClip {
+            clip: ClipRange::from_call(call)?,
+            ratio_max: call.optional_number("ratio_max").unwrap_or(R::infinity()),
+            dual: call.optional_number("clip_ratio_c").unwrap_or(R::infinity()),
+        })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        ppo_clip(token.ratio, token.advantage, self.clip, self.ratio_max, self.dual)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let clip = ClipRange::from_call(call)?;
-    let ratio_max = call.optional_number("ratio_max").unwrap_or(R::infinity());
-    let dual = call.optional_number("clip_ratio_c").unwrap_or(R::infinity());
-    evaluate_tokens(call, |_, ratio, _, advantage| ppo_clip(ratio, advantage, clip, ratio_max, dual))
+    evaluate_tokens::<R, PpoClip<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -1,7 +1,9 @@
 //! PPO's clip in log space.
 
 use super::ppo_clip::{PPO, pessimistic};
-use super::term::{CLIP_RATIO_HIGH, CLIP_RATIO_LOW, OUTPUTS, Term, evaluate_tokens, inputs};
+use super::term::{
+    CLIP_RATIO_HIGH, CLIP_RATIO_LOW, OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs,
+};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Family, Operation, Source, evaluate_with};
@@ -30,9 +32,32 @@ pub(crate) fn log_bounds<R: Real>(clip_ratio_low: Option<R>, clip_ratio_high: R)
     (clip_ratio_low.map_or(R::neg_infinity(), |low| (R::zero() - low).ln_1p()), clip_ratio_high.ln_1p())
 }
 
+/// [`ppo_clip_log`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PpoClipLog<R> {
+    /// Lower bound of the log-ratio.
+    pub low: R,
+    /// Upper bound.
+    pub high: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for PpoClipLog<R> {
+    const OPERATION: &'static str = "surrogate.ppo_clip_log";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        let (low, high) = log_bounds(call.optional_number("clip_ratio_low"), call.number("clip_ratio_high")?);
+        Ok(PpoClipLog { low, high })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        ppo_clip_log(token.log_ratio, token.advantage, self.low, self.high)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let (low, high) = log_bounds(call.optional_number("clip_ratio_low"), call.number("clip_ratio_high")?);
-    evaluate_tokens(call, |log_ratio, _, _, advantage| ppo_clip_log(log_ratio, advantage, low, high))
+    evaluate_tokens::<R, PpoClipLog<R>>(call)
 }
 
 /// This file's catalog entries.

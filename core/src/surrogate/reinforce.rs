@@ -3,7 +3,7 @@
 use super::term::{OUTPUTS, Term};
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Domain, Family, InputSpec, Operation, Source, evaluate_with, map_elements};
+use crate::spec::{Call, Domain, Elementwise, Family, InputSpec, Operation, Source, evaluate_elements, evaluate_with};
 
 /// The policy-gradient loss of one token, ℓ = −A·log π, derivative −A by log π (Williams 1992, Eq. 4).
 ///
@@ -20,11 +20,28 @@ pub fn reinforce<R: Real>(log_prob: R, advantage: R) -> Term<R> {
     Term::free(R::zero() - advantage * log_prob, R::zero() - advantage)
 }
 
+/// [`reinforce`], which has no settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Reinforce;
+
+impl<R: Real> Elementwise<R, 2, 3> for Reinforce {
+    const OPERATION: &'static str = "surrogate.reinforce";
+    const INPUTS: [&'static str; 2] = ["log_prob", "advantage"];
+    const OUTPUTS: [&'static str; 3] = ["token_loss", "d_log_prob", "clipped"];
+
+    fn from_call(_: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Reinforce)
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: bool, [log_prob, advantage]: [R; 2]) -> [R; 3] {
+        reinforce(log_prob, advantage).numbers()
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    map_elements(call, ["log_prob", "advantage"], ["token_loss", "d_log_prob", "clipped"], |[log_prob, advantage]| {
-        let term = reinforce(log_prob, advantage);
-        [term.loss, term.derivative, R::zero()]
-    })
+    evaluate_elements::<R, Reinforce, 2, 3>(call)
 }
 
 /// This file's catalog entries.

@@ -1,6 +1,6 @@
 //! SAPO: a smooth gate instead of a clip.
 
-use super::term::{OUTPUTS, Term, evaluate_tokens, inputs, product};
+use super::term::{OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::{Real, sigmoid};
 use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
@@ -48,9 +48,34 @@ pub(crate) const TEMPERATURE_NEGATIVE: ParamSpec = ParamSpec::number(
     "steepness of the gate where the advantage is not positive",
 );
 
+/// [`sapo`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Sapo<R> {
+    /// τ for A > 0.
+    pub temperature_positive: R,
+    /// τ for A ≤ 0.
+    pub temperature_negative: R,
+}
+
+impl<R: Real> TokenSurrogate<R> for Sapo<R> {
+    const OPERATION: &'static str = "surrogate.sapo";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        Ok(Sapo {
+            temperature_positive: call.number("sapo_temperature_positive")?,
+            temperature_negative: call.number("sapo_temperature_negative")?,
+        })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        sapo(token.ratio, token.advantage, self.temperature_positive, self.temperature_negative)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let (positive, negative) = (call.number("sapo_temperature_positive")?, call.number("sapo_temperature_negative")?);
-    evaluate_tokens(call, |_, ratio, _, advantage| sapo(ratio, advantage, positive, negative))
+    evaluate_tokens::<R, Sapo<R>>(call)
 }
 
 /// This file's catalog entries.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::num::Real;
-use crate::spec::{Call, Domain, InputSpec, OutputSpec, ParamSpec, Range, choice, map_elements};
+use crate::spec::{Call, Domain, Elementwise, InputSpec, OutputSpec, ParamSpec, Range, choice, evaluate_elements};
 
 /// The loss of one token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +28,12 @@ impl<R: Real> Term<R> {
     pub fn free(loss: R, derivative: R) -> Self {
         Term { loss, derivative, clipped: false, clipped_high: false, clipped_low: false, dual_clipped: false }
     }
+
+    /// Loss, derivative, and 1 where a clip decided the loss.
+    #[inline(always)]
+    pub(super) fn numbers(self) -> [R; 3] {
+        [self.loss, self.derivative, if self.clipped { R::one() } else { R::zero() }]
+    }
 }
 
 /// a·b, but 0 where either is 0 even if the other is infinite: a weight of nothing carries nothing.
@@ -47,6 +53,7 @@ choice! {
 }
 
 /// The interval that a ratio is clipped to.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClipRange<R> {
     /// The lower bound of the ratio; 0 is no bound.
@@ -158,21 +165,54 @@ pub(super) const STOPPED_OUTPUTS: &[OutputSpec] = &[
 ];
 const CLIPPED: OutputSpec = OutputSpec::value("clipped", &["B", "T"], "1 where a clip decided the loss, else 0");
 
-/// The slice form: the ratio of every token, then the formula on (log_ratio, ratio, log_prob, advantage).
-pub(super) fn evaluate_tokens<R: Real>(
-    call: &mut Call<'_, R>,
-    formula: impl Fn(R, R, R, R) -> Term<R>,
-) -> Result<(), Error> {
-    map_elements(
-        call,
-        ["log_prob", "old_log_prob", "advantage"],
-        ["token_loss", "d_log_prob", "clipped"],
-        |[log_prob, old_log_prob, advantage]| {
-            let log_ratio = log_prob - old_log_prob;
-            let term = formula(log_ratio, log_ratio.exp(), log_prob, advantage);
-            [term.loss, term.derivative, if term.clipped { R::one() } else { R::zero() }]
-        },
-    )
+/// What a surrogate sees of one token.
+#[derive(Clone, Copy, Debug)]
+pub struct SurrogateToken<R> {
+    /// log π.
+    pub log_prob: R,
+    /// log ρ.
+    pub log_ratio: R,
+    /// ρ.
+    pub ratio: R,
+    /// A.
+    pub advantage: R,
+    /// Whether it is among the selected ones.
+    pub selected: bool,
+}
+
+/// A surrogate that compares two policies token by token, with its settings.
+pub trait TokenSurrogate<R: Real>: Copy {
+    /// The identifier of the operation.
+    const OPERATION: &'static str;
+    /// The optional input that selects tokens.
+    const SELECTED: Option<&'static str> = None;
+
+    /// The settings that a call's parameters give, and a judgement of its inputs where there are any.
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error>;
+    /// Loss and derivative of a token.
+    fn term(&self, token: SurrogateToken<R>) -> Term<R>;
+}
+
+impl<R: Real, S: TokenSurrogate<R>> Elementwise<R, 3, 3> for S {
+    const OPERATION: &'static str = S::OPERATION;
+    const INPUTS: [&'static str; 3] = ["log_prob", "old_log_prob", "advantage"];
+    const OUTPUTS: [&'static str; 3] = ["token_loss", "d_log_prob", "clipped"];
+    const MARK: Option<&'static str> = S::SELECTED;
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        S::from_call(call)
+    }
+
+    #[inline(always)]
+    fn apply(&self, selected: bool, [log_prob, old_log_prob, advantage]: [R; 3]) -> [R; 3] {
+        let log_ratio = log_prob - old_log_prob;
+        self.term(SurrogateToken { log_prob, log_ratio, ratio: log_ratio.exp(), advantage, selected }).numbers()
+    }
+}
+
+/// The evaluation of such a surrogate.
+pub(super) fn evaluate_tokens<R: Real, S: TokenSurrogate<R>>(call: &mut Call<'_, R>) -> Result<(), Error> {
+    evaluate_elements::<R, S, 3, 3>(call)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! VESPO: a stopped gamma-shaped weight of the sequence ratio.
 
-use super::term::{STOPPED_OUTPUTS, Term, evaluate_tokens, inputs, product};
+use super::term::{STOPPED_OUTPUTS, SurrogateToken, Term, TokenSurrogate, evaluate_tokens, inputs, product};
 use crate::Error;
 use crate::num::Real;
 use crate::spec::{Call, Family, Operation, ParamSpec, Range, Source, evaluate_with};
@@ -13,6 +13,7 @@ pub(crate) const VESPO: Source = Source {
 };
 
 /// Shape parameters of the weight for one sign of the advantage.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GammaShape<R> {
     /// The exponent k of w.
@@ -70,11 +71,32 @@ pub(crate) fn shapes<R: Real>(call: &Call<'_, R>) -> Result<(GammaShape<R>, Gamm
     ))
 }
 
+/// [`vespo`] with its settings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Vespo<R> {
+    /// The shape for A ≥ 0.
+    pub positive: GammaShape<R>,
+    /// The shape for A < 0.
+    pub negative: GammaShape<R>,
+}
+
+impl<R: Real> TokenSurrogate<R> for Vespo<R> {
+    const OPERATION: &'static str = "surrogate.vespo";
+
+    fn from_call(call: &Call<'_, R>) -> Result<Self, Error> {
+        let (positive, negative) = shapes(call)?;
+        Ok(Vespo { positive, negative })
+    }
+
+    #[inline(always)]
+    fn term(&self, token: SurrogateToken<R>) -> Term<R> {
+        vespo(token.log_ratio, token.ratio, token.log_prob, token.advantage, self.positive, self.negative)
+    }
+}
+
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {
-    let (positive, negative) = shapes(call)?;
-    evaluate_tokens(call, |log_ratio, ratio, log_prob, advantage| {
-        vespo(log_ratio, ratio, log_prob, advantage, positive, negative)
-    })
+    evaluate_tokens::<R, Vespo<R>>(call)
 }
 
 /// This file's catalog entries.

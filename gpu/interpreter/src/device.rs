@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use plumbline_gpu::device::entry_name;
 use plumbline_gpu::{Device, Error, Grid};
 use plumbline_gpu_kernels::Kernel;
 
@@ -79,7 +80,7 @@ impl Device for Interpreted {
 
     #[allow(unsafe_code)]
     unsafe fn launch<K: Kernel>(&self, grid: Grid, kernel: &K) -> Result<(), Error> {
-        let name = format!("{}_{}", K::NAME, K::SUFFIX);
+        let name = entry_name::<K>();
         let entry = self.module.entry(&name).ok_or_else(|| Error::CodeRejected(format!("no entry {name}")))?;
         let parameters = bytes_of(kernel);
         let (mut memory, mut traffic) = (self.memory.borrow_mut(), self.traffic.get());

@@ -107,6 +107,7 @@ macro_rules! entries {
             /// # Safety
             /// The arrays are what their constructors ask for, and the blocks have whole warps.
             #[unsafe(no_mangle)]
+            #[allow(improper_ctypes_definitions, reason = "a formula without settings has no size on either side")]
             pub unsafe extern "ptx-kernel" fn $name(arguments: $kernel) {
                 arguments.run(&DeviceWarp::current());
             }
@@ -119,6 +120,34 @@ macro_rules! both {
     ($($single:ident, $double:ident: $kernel:ident in $room:ident,)+) => {
         entries! { $($single: crate::$room::$kernel<f32>, $double: crate::$room::$kernel<f64>,)+ }
     };
+}
+
+/// The entries of the formulas: `R` of their lists is the number type.
+mod single {
+    use super::DeviceWarp;
+    use crate::Kernel;
+    type R = f32;
+
+    macro_rules! elementwise {
+        ($($single:ident, $double:ident: $formula:ty, $inputs:literal, $outputs:literal;)+) => {
+            entries! { $($single: crate::elementwise::Map<R, $formula, $inputs, $outputs>,)+ }
+        };
+    }
+    crate::elementwise_formulas! { elementwise }
+}
+
+/// The same in double precision.
+mod double {
+    use super::DeviceWarp;
+    use crate::Kernel;
+    type R = f64;
+
+    macro_rules! elementwise {
+        ($($single:ident, $double:ident: $formula:ty, $inputs:literal, $outputs:literal;)+) => {
+            entries! { $($double: crate::elementwise::Map<R, $formula, $inputs, $outputs>,)+ }
+        };
+    }
+    crate::elementwise_formulas! { elementwise }
 }
 
 both! {

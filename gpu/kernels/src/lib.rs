@@ -15,6 +15,7 @@ pub mod bellman;
 mod device;
 pub mod elementwise;
 pub mod fault;
+pub mod formulas;
 pub mod memory;
 pub mod policy;
 pub mod tile;
@@ -24,7 +25,7 @@ use warp::Warp;
 
 /// A kernel with its arguments, as they are handed over by value.
 pub trait Kernel: Copy {
-    /// The name of its entry without the number type.
+    /// The name of its entry without the number type, with dots where the entry has underscores.
     const NAME: &'static str;
     /// The number type at the end of its entry's name.
     const SUFFIX: &'static str;

@@ -271,22 +271,24 @@ pub trait Number: plumbline_core::num::Real + crate::warp::Word {
     /// `f32` or `f64`.
     const SUFFIX: &'static str;
 
-    /// A function of each place of a pack; +0 where the byte there is 0. Written out place by place: the numbers stay in
-    /// registers.
+    /// A function of each place of a pack and of whether it is marked; +0 where the byte of `kept` is 0. Written out place by
+    /// place: the numbers stay in registers.
     fn map_pack<const I: usize, const O: usize>(
         kept: Self::Bytes,
+        marks: Self::Bytes,
         inputs: [Self::Pack; I],
-        function: impl Fn([Self; I]) -> [Self; O],
+        function: impl Fn(bool, [Self; I]) -> [Self; O],
     ) -> [Self::Pack; O];
 }
 
 #[inline(always)]
 fn place<R: plumbline_core::num::Real, const I: usize, const O: usize>(
     kept: u8,
+    mark: u8,
     inputs: [R; I],
-    function: impl Fn([R; I]) -> [R; O],
+    function: impl Fn(bool, [R; I]) -> [R; O],
 ) -> [R; O] {
-    if kept != 0 { function(inputs) } else { [R::zero(); O] }
+    if kept != 0 { function(mark != 0, inputs) } else { [R::zero(); O] }
 }
 
 impl Number for f32 {
@@ -297,13 +299,14 @@ impl Number for f32 {
     #[inline(always)]
     fn map_pack<const I: usize, const O: usize>(
         kept: Bytes4,
+        marks: Bytes4,
         inputs: [Pack4<f32>; I],
-        function: impl Fn([f32; I]) -> [f32; O],
+        function: impl Fn(bool, [f32; I]) -> [f32; O],
     ) -> [Pack4<f32>; O] {
-        let first = place(kept.0[0], inputs.map(|pack| pack.0[0]), &function);
-        let second = place(kept.0[1], inputs.map(|pack| pack.0[1]), &function);
-        let third = place(kept.0[2], inputs.map(|pack| pack.0[2]), &function);
-        let fourth = place(kept.0[3], inputs.map(|pack| pack.0[3]), &function);
+        let first = place(kept.0[0], marks.0[0], inputs.map(|pack| pack.0[0]), &function);
+        let second = place(kept.0[1], marks.0[1], inputs.map(|pack| pack.0[1]), &function);
+        let third = place(kept.0[2], marks.0[2], inputs.map(|pack| pack.0[2]), &function);
+        let fourth = place(kept.0[3], marks.0[3], inputs.map(|pack| pack.0[3]), &function);
         core::array::from_fn(|output| Pack4([first[output], second[output], third[output], fourth[output]]))
     }
 }
@@ -316,11 +319,12 @@ impl Number for f64 {
     #[inline(always)]
     fn map_pack<const I: usize, const O: usize>(
         kept: Bytes2,
+        marks: Bytes2,
         inputs: [Pack2<f64>; I],
-        function: impl Fn([f64; I]) -> [f64; O],
+        function: impl Fn(bool, [f64; I]) -> [f64; O],
     ) -> [Pack2<f64>; O] {
-        let first = place(kept.0[0], inputs.map(|pack| pack.0[0]), &function);
-        let second = place(kept.0[1], inputs.map(|pack| pack.0[1]), &function);
+        let first = place(kept.0[0], marks.0[0], inputs.map(|pack| pack.0[0]), &function);
+        let second = place(kept.0[1], marks.0[1], inputs.map(|pack| pack.0[1]), &function);
         core::array::from_fn(|output| Pack2([first[output], second[output]]))
     }
 }
