@@ -22,6 +22,8 @@ pub enum Binary {
     Xor,
     ShiftLeft,
     ShiftRight,
+    /// The second value with the first one's sign.
+    CopySign,
 }
 
 /// An operation on one value.

@@ -341,6 +341,7 @@ impl<'c> Reader<'c> {
             ("xor", _) => Some(Binary::Xor),
             ("shl", _) => Some(Binary::ShiftLeft),
             ("shr", _) => Some(Binary::ShiftRight),
+            ("copysign", _) if float => Some(Binary::CopySign),
             _ => None,
         };
         if let Some(operation) = binary {

@@ -335,6 +335,7 @@ fn binary(operation: Binary, kind: Type, left: u64, right: u64) -> Result<u64, S
                 Binary::Divide => a / b,
                 Binary::Smaller => extreme(a, b, false, f32::is_sign_negative),
                 Binary::Larger => extreme(a, b, true, f32::is_sign_negative),
+                Binary::CopySign => b.copysign(a),
                 _ => return Err("an operation on real numbers".to_owned()),
             };
             return Ok(u64::from(result.to_bits()));
@@ -348,6 +349,7 @@ fn binary(operation: Binary, kind: Type, left: u64, right: u64) -> Result<u64, S
                 Binary::Divide => a / b,
                 Binary::Smaller => extreme(a, b, false, f64::is_sign_negative),
                 Binary::Larger => extreme(a, b, true, f64::is_sign_negative),
+                Binary::CopySign => b.copysign(a),
                 _ => return Err("an operation on real numbers".to_owned()),
             };
             return Ok(result.to_bits());
@@ -389,6 +391,7 @@ fn binary(operation: Binary, kind: Type, left: u64, right: u64) -> Result<u64, S
         Binary::Larger => unsigned.0.max(unsigned.1),
         Binary::And => left & right,
         Binary::Or => left | right,
+        Binary::CopySign => return Err("an operation on whole numbers".to_owned()),
         Binary::Xor => left ^ right,
         // The distance of a shift is a word whatever is shifted; what is shifted out is gone.
         Binary::ShiftLeft => match right & 0xffff_ffff {
