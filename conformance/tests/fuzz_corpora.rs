@@ -5,6 +5,9 @@ use std::path::Path;
 #[path = "../../fuzz/src/readers.rs"]
 mod readers;
 
+#[path = "../../fuzz/src/operation.rs"]
+mod operation;
+
 fn replay(target: &str, run: fn(&[u8]), least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -41,4 +44,31 @@ fn batches() {
 #[test]
 fn known_deviations() {
     replay("known_file", readers::known_file, 3);
+}
+
+/// Bytes of a xorshift generator: each operation about 200 times.
+#[test]
+fn operations() {
+    replay(
+        "operation",
+        |bytes| {
+            operation::operation(bytes);
+        },
+        4,
+    );
+    let mut evaluated = std::collections::BTreeSet::new();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..40_000 {
+        let bytes: Vec<u8> = (0..96)
+            .flat_map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()
+            })
+            .collect();
+        evaluated.extend(operation::operation(&bytes));
+    }
+    // The others want what chance seldom gives: rows that sum to 1, starts that do not decrease.
+    assert!(evaluated.len() > 160, "only {} operations were evaluated", evaluated.len());
 }
