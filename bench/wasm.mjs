@@ -38,3 +38,5 @@ for await (const line of createInterface({ input: process.stdin })) {
 const numbers = [result.d_log_prob.data, result.loss.data];
 writeFileSync(`${folder}/result`, Buffer.concat(numbers.map(({ buffer }) => new Uint8Array(buffer))));
 console.log("done");
+// An open input would keep the process.
+process.stdin.destroy();

@@ -17,6 +17,7 @@ use super::size;
 pub fn steps() -> Vec<Step> {
     vec![
         Step::new("npm package", || when_possible(build)),
+        Step::new("npm package, one family alone", || when_possible(one_family)),
         Step::new("npm package, installed", || when_possible(installed)),
         Step::new("golden values and bits in Node", || when_possible(golden)),
     ]
@@ -37,6 +38,11 @@ fn when_possible(check: fn() -> Result<bool, String>) -> Result<Outcome, String>
 fn build() -> Result<bool, String> {
     package::build(&[])?;
     size::within_budget(&[])
+}
+
+/// One family alone keeps to its size: one that is composed of nothing else, as a sample of all.
+fn one_family() -> Result<bool, String> {
+    size::families_within_budget(&["kl"])
 }
 
 /// Packed and installed into an empty project, where a TypeScript consumer compiles and the tests run.

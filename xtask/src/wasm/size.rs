@@ -1,16 +1,32 @@
 //! How large the modules are on their way to a reader: packed by gzip, as servers do.
 
+use std::fs;
 use std::path::Path;
 
 use crate::process::{program, root};
 
-use super::module::Instructions;
+use super::module::{self, Instructions};
 use super::package::FOLDER;
 
 /// What a module with the whole catalog may have.
 const WHOLE: usize = 350 * 1024;
 /// What a module with one family may have.
 const ONE: usize = 60 * 1024;
+
+/// Whether a module with vector instructions that holds one family keeps to its size, for each of these families.
+pub fn families_within_budget(families: &[&str]) -> Result<bool, String> {
+    let mut holds = true;
+    for family in families {
+        let built = module::build(Instructions::Simd128, &[(*family).to_owned()], &[])?;
+        let path = root().join("target/wasm").join(format!("{family}.wasm"));
+        fs::write(&path, built.wasm).map_err(|error| format!("{}: {error}", path.display()))?;
+        let size = packed(&path)?;
+        let words = if size <= ONE { "within" } else { "MORE THAN" };
+        println!("{family}: {} KiB packed, {words} {} KiB", size.div_ceil(1024), ONE / 1024);
+        holds &= size <= ONE;
+    }
+    Ok(holds)
+}
 
 /// Whether the package's modules, built with these families (none named: all), keep to their sizes. Of `identify` the size is
 /// only told.
