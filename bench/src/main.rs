@@ -8,6 +8,7 @@ mod ours;
 mod python;
 mod report;
 mod sweep;
+mod threads;
 mod verl;
 mod wasm;
 
@@ -107,6 +108,10 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
     let mut exponentials = Measured::new("one exponential a token (core)");
     let mut eager = Measured::new("verl, eager");
     let mut compiled = Measured::new("verl, torch.compile");
+    let best = Level::best();
+    let mut on_threads = [1, 2]
+        .map(|threads| Measured::new(format!("plumbline-parallel, {}, threads: {threads} (the busiest)", best.name())));
+    let pools = [threads::pool(1)?, threads::pool(2)?];
     let mut gradient = vec![0.0; batch.tokens()];
     let mut loss = 0.0;
     let mut scratch = vec![0.0f32; batch.tokens()];
@@ -121,6 +126,15 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
                 None => first = Some((loss, gradient.clone())),
                 Some(first) if *first == (loss, gradient.clone()) => {}
                 Some(_) => return Err(format!("{} has other bits", level.name())),
+            }
+        }
+
+        for (pool, measured) in pools.iter().zip(&mut on_threads) {
+            let (result, time) = threads::busiest(pool, || ours::ppo_with_k3_on_threads(best, &batch, &mut gradient));
+            loss = result?;
+            measured.add(time);
+            if first.as_ref().is_some_and(|first| *first != (loss, gradient.clone())) {
+                return Err("a number of threads has other bits".into());
             }
         }
 
@@ -143,6 +157,7 @@ fn ppo(arguments: &Arguments) -> Result<(), String> {
         None => None,
     };
     core.extend([eager, compiled, exponentials, copy]);
+    core.extend(on_threads);
     let report = Report::new(&batch, arguments.rounds, levels.len(), &core, agreement);
     print!("{}", report.table());
     if let Some(page) = &arguments.page {

@@ -1,9 +1,11 @@
 //! What is measured in this process.
 
 use plumbline_core::catalog;
+use plumbline_core::engine::Engine;
 use plumbline_core::num::Real;
-use plumbline_core::spec::{Data, Given, GivenValue, Input, Output};
-use plumbline_simd::{Level, evaluate};
+use plumbline_core::spec::{Data, Given, GivenValue, Input, Output, evaluate_by};
+use plumbline_parallel::threads::Threads;
+use plumbline_simd::{Level, Task};
 
 use crate::batch::Batch;
 
@@ -12,6 +14,32 @@ pub const KL_COEFFICIENT: f64 = 0.001;
 
 /// The loss of PPO in verl's dialect with a k3 penalty, and its gradient.
 pub fn ppo_with_k3(level: Level, batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
+    level.run(Ppo { batch, gradient, threads: false })
+}
+
+/// The same on the threads of the current pool.
+pub fn ppo_with_k3_on_threads(level: Level, batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
+    level.run(Ppo { batch, gradient, threads: true })
+}
+
+struct Ppo<'t> {
+    batch: &'t Batch,
+    gradient: &'t mut [f32],
+    threads: bool,
+}
+
+impl Task for Ppo<'_> {
+    type Output = Result<f32, String>;
+
+    fn run<E: Engine>(self, engine: E) -> Result<f32, String> {
+        match self.threads {
+            true => ppo(Threads::new(engine), self.batch, self.gradient),
+            false => ppo(engine, self.batch, self.gradient),
+        }
+    }
+}
+
+fn ppo(engine: impl Engine, batch: &Batch, gradient: &mut [f32]) -> Result<f32, String> {
     let operation = catalog::find("objective.ppo").ok_or("objective.ppo is not in the catalog")?;
     let shape = [batch.rows, batch.columns];
     let real = |name, values| Input { name, shape: &shape, data: Data::Real(values) };
@@ -28,7 +56,8 @@ pub fn ppo_with_k3(level: Level, batch: &Batch, gradient: &mut [f32]) -> Result<
     ];
     let mut loss = [0.0];
     let mut outputs = [Output { name: "loss", data: &mut loss }, Output { name: "d_log_prob", data: gradient }];
-    evaluate(level, operation, Some("verl-0.9"), &given, &inputs, &mut outputs).map_err(|error| error.to_string())?;
+    evaluate_by(engine, operation, Some("verl-0.9"), &given, &inputs, &mut outputs)
+        .map_err(|error| error.to_string())?;
     let [loss] = loss;
     Ok(loss)
 }

@@ -50,9 +50,10 @@ const NEEDED: [&str; 6] =
     ["/usr/bin/gcc", "/usr/bin/g++", "/usr/bin/make", "/usr/bin/cmake", "/usr/bin/pkg-config", "/usr/bin/valgrind"];
 
 /// The system's libraries that the static library needs.
-const NATIVE: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+pub const NATIVE: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-fn install(prefix: &Path) -> Result<bool, String> {
+/// Build the libraries and install them.
+pub fn install(prefix: &Path) -> Result<bool, String> {
     if !succeeds(cargo().args(["build", "--quiet", "--release", "--package", "plumbline-capi"]))? {
         return Ok(false);
     }

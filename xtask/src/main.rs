@@ -9,6 +9,7 @@ mod coverage;
 mod export_fixtures;
 mod firmware;
 mod gpu;
+mod instructions;
 mod mutants;
 mod node;
 mod portable;
@@ -50,7 +51,9 @@ enum Command {
     Gpu(gpu::Arguments),
     /// Build and run the images without an operating system, or measure what each family takes of flash and stack.
     Firmware(firmware::Arguments),
-    /// Measure core's PPO loss beside verl's, a copy of the same bytes and bare exponentials.
+    /// Count the instructions of ten kernels and compare with the baseline (needs valgrind and gcc).
+    Instructions(instructions::Arguments),
+    /// Measure core beside other libraries' functions and the machine's limits.
     Bench(bench::Arguments),
     /// Run the adapters of real libraries and write their verdicts as a page of the book (gigabytes of libraries).
     Adapters(adapters::Arguments),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Gpu(arguments) => gpu::run(&arguments),
         Command::Firmware(arguments) => firmware::run(&arguments),
+        Command::Instructions(arguments) => instructions::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Adapters(arguments) => adapters::run(&arguments),
         Command::Wheel(arguments) => python::run(&arguments),

@@ -7,6 +7,7 @@ use crate::bits;
 use crate::capi;
 use crate::firmware;
 use crate::gpu;
+use crate::instructions;
 use crate::portable::{self, Toolchain};
 use crate::process::unattended;
 use crate::python;
@@ -76,6 +77,7 @@ fn steps() -> Vec<Step> {
     steps.extend(capi::steps());
     steps.extend(wasm::steps());
     steps.extend(bits::steps());
+    steps.extend(instructions::steps());
     steps.extend(firmware::steps());
     steps.extend(site::steps());
     steps.extend(gpu::steps());
