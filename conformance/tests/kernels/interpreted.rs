@@ -2,7 +2,10 @@
 
 use plumbline_conformance::backend::OnDevice;
 use plumbline_core::kl::estimator::KlEstimator;
+use plumbline_core::surrogate::ClipRange;
+use plumbline_core::surrogate::ppo_clip::PpoClip;
 use plumbline_gpu::array::Plain;
+use plumbline_gpu::elementwise::{ElementArrays, map_elements};
 use plumbline_gpu::kl::kl_estimate;
 use plumbline_gpu::{Array, Grid};
 use plumbline_gpu_interpreter::Interpreted;
@@ -50,6 +53,31 @@ fn elementwise_kernels_touch_each_number_once() {
     }
     check::<f32>();
     check::<f64>();
+}
+
+/// The same of PPO's clip, whose advantage is one number a response: it is loaded once for each 16 bytes of its row.
+#[test]
+fn a_number_per_row_is_not_spread_in_memory() {
+    const ROWS: usize = 8;
+    const COLUMNS: usize = 512;
+    let device = Interpreted::new(PTX, GRID).unwrap();
+    let array = |count: usize, scale: f32| {
+        let numbers: Vec<f32> = (1..=count).map(|index| -scale * index as f32).collect();
+        Array::from_host(&device, &numbers).unwrap()
+    };
+    let count = ROWS * COLUMNS;
+    let (log_prob, old_log_prob, advantage) = (array(count, 0.001), array(count, 0.0011), array(ROWS, 0.5));
+    let (mut loss, mut gradient) = (array(count, 0.0), array(count, 0.0));
+    device.traffic();
+    let formula = PpoClip { clip: ClipRange::relative(0.2, 0.2), ratio_max: f32::INFINITY, dual: 3.0 };
+    let arrays = ElementArrays { inputs: [&log_prob, &old_log_prob, &advantage], mask: None, marks: None };
+    map_elements(&device, formula, &arrays, [Some(&mut loss), Some(&mut gradient), None]).unwrap();
+    let traffic = device.traffic();
+    println!("{traffic:?}");
+    let packs = count as u64 / 4;
+    assert_eq!((traffic.loads, traffic.stores, traffic.local), (3 * packs, 2 * packs, 0));
+    // Two arrays of 4 bytes a token and an advantage for each four tokens; two arrays of results.
+    assert_eq!((traffic.loaded, traffic.stored), (packs * 36, packs * 32));
 }
 
 /// Each kind of change to the text of a kernel that the golden cases run through is seen.
