@@ -4,6 +4,7 @@ use plumbline_core::catalog;
 use plumbline_core::spec::{Domain, InputSpec, Operation, ParamKind, Value};
 
 use super::change::{Change, LogRatioEdit, OutputEdit, Place, Power, Split, are_interchangeable};
+use super::coefficient::coefficients;
 use super::edit::Edit;
 use super::meaning::Meaning;
 use crate::vectors::Case;
@@ -11,6 +12,13 @@ use plumbline_evaluate::is_real;
 
 /// All single changes of a meaning, in the order in which explanations of equal cost are printed.
 pub fn single_changes(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
+    let mut changes = changes_of_the_whole(meaning, cases);
+    changes.extend(term_changes(meaning, &given_inputs(meaning.operation, cases), cases));
+    changes
+}
+
+/// Those that are not of one term of the sum alone.
+pub(super) fn changes_of_the_whole(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
     let operation = meaning.operation;
     if cases.is_empty() {
         return Vec::new();
@@ -39,8 +47,7 @@ pub fn single_changes(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
         }));
     }
     changes.extend(parameter_pairs(operation, &by_case));
-    let given: Vec<&'static InputSpec> =
-        operation.inputs.iter().filter(|input| cases.iter().any(|case| case.input(input.name).is_some())).collect();
+    let given = given_inputs(operation, cases);
     changes.extend(input_changes(&given));
     changes.extend(input_pairs(operation, &given));
     changes.extend(policy_changes(operation, &given));
@@ -51,8 +58,11 @@ pub fn single_changes(meaning: &Meaning, cases: &[&Case]) -> Vec<Change> {
         catalog::operations().filter(|other| are_interchangeable(operation, other)).collect();
     changes.extend(others.iter().map(|other| Change::Operation(other.id)));
     changes.extend(others.iter().flat_map(|other| own_parameter_of(operation, other, &by_case)));
-    changes.extend(term_changes(operation, &given, &by_case));
     changes
+}
+
+fn given_inputs(operation: &'static Operation, cases: &[&Case]) -> Vec<&'static InputSpec> {
+    operation.inputs.iter().filter(|input| cases.iter().any(|case| case.input(input.name).is_some())).collect()
 }
 
 fn param_changes(name: &'static str, kind: ParamKind, values: &[Value], default: Value) -> Vec<Change> {
@@ -392,14 +402,11 @@ fn result_changes(operation: &'static Operation, given: &[&'static InputSpec]) -
     changes
 }
 
-/// A term whose coefficient is not 0 on every case, under the changes that a normaliser or a mask may have.
-fn term_changes(operation: &'static Operation, given: &[&'static InputSpec], by_case: &[Vec<Value>]) -> Vec<Change> {
+/// A term, told by its coefficient, under the changes that a normaliser or a mask may have.
+fn term_changes(meaning: &Meaning, given: &[&'static InputSpec], cases: &[&Case]) -> Vec<Change> {
+    let operation = meaning.operation;
     let mut changes = Vec::new();
-    for (position, param) in operation.params.iter().enumerate().filter(|(_, param)| is_coefficient(param.kind)) {
-        let is_active = |params: &Vec<Value>| matches!(params[position], Value::Number(number) if number != 0.0);
-        if !by_case.iter().any(is_active) {
-            continue;
-        }
+    for param in coefficients(meaning, cases) {
         changes.push(Change::Misplaced(param.name));
         let mut inner: Vec<Change> = Vec::new();
         for choice in operation.params {
@@ -419,9 +426,4 @@ fn term_changes(operation: &'static Operation, given: &[&'static InputSpec], by_
         changes.extend(inner.into_iter().map(|change| Change::Term(param.name, Box::new(change))));
     }
     changes
-}
-
-/// A number that multiplies a term: 0 is legal and switches it off. Discounts and shares (at most 1) are none.
-pub(super) fn is_coefficient(kind: ParamKind) -> bool {
-    matches!(kind, ParamKind::Number { range, .. } if range.contains(0.0) && range.high > 1.0)
 }

@@ -75,9 +75,10 @@ impl Sample<'_> {
         value.chain(gradients)
     }
 
-    /// The number that differs most.
-    pub fn worst(&self) -> Option<Worst> {
+    /// The number that differs most, of those that count as different.
+    pub fn worst(&self, tolerance: Tolerance) -> Option<Worst> {
         self.pairs()
+            .filter(|(_, _, got, expected)| !tolerance.same(*got, *expected))
             .map(|(output, position, got, expected)| {
                 let difference = (got - expected).abs() / expected.abs().max(1.0);
                 let difference = if difference.is_nan() { f64::INFINITY } else { difference };

@@ -76,7 +76,7 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
         .filter(|sample| !has_unexpected(sample, tolerance))
         .cloned()
         .collect();
-    let worst = worst_of(samples.iter());
+    let worst = worst_of(samples.iter(), tolerance);
     let differing = clean.iter().filter(|sample| !sample.is_right(tolerance)).count();
     let mut conforms_to = None;
     if differing > 0 {
@@ -126,17 +126,21 @@ pub fn diagnose(meaning: &Meaning, declared_dialect: bool, seen: &[Observation],
         compared: samples.len(),
         skipped,
         gradients: samples.iter().any(|sample| !sample.trainables.is_empty()),
-        worst: worst.filter(|worst| !tolerance.same(worst.got, worst.expected)),
+        worst,
         findings,
     }
 }
 
-/// The number that differs most, on an ordinary case where one differs: far cases are large in everything.
-fn worst_of<'a>(samples: impl Iterator<Item = &'a Sample<'a>> + Clone) -> Option<Worst> {
-    let regular = samples.clone().filter(|sample| sample.case.purpose == Purpose::Regular).filter_map(Sample::worst);
-    let all = samples.filter_map(Sample::worst);
-    let most = |first: &Worst, second: &Worst| first.difference.total_cmp(&second.difference);
-    regular.filter(|worst| worst.difference > 1e-9).max_by(most).or_else(|| all.max_by(most))
+/// The number that differs most of those that count as different, on an ordinary case where one differs: far cases are large
+/// in everything.
+fn worst_of<'a>(samples: impl Iterator<Item = &'a Sample<'a>> + Clone, tolerance: Tolerance) -> Option<Worst> {
+    let most = |of_purpose: &dyn Fn(Purpose) -> bool| {
+        let chosen = samples.clone().filter(|sample| of_purpose(sample.case.purpose));
+        chosen
+            .filter_map(|sample| sample.worst(tolerance))
+            .max_by(|first, second| first.difference.total_cmp(&second.difference))
+    };
+    most(&|purpose| purpose == Purpose::Regular).or_else(|| most(&|_| true))
 }
 
 fn broken_and_raised(seen: &[Observation]) -> Vec<Finding> {
@@ -441,7 +445,7 @@ fn look_alikes(
 /// The finding for numbers that are finite and not right.
 fn explain(meaning: &Meaning, samples: &[Sample<'_>], invariances: &[String], tolerance: Tolerance) -> Finding {
     let differing: Vec<&Sample<'_>> = samples.iter().filter(|sample| !sample.is_right(tolerance)).collect();
-    let worst = worst_of(differing.iter().copied());
+    let worst = worst_of(differing.iter().copied(), tolerance);
     let mut text = format!("{} of {} cases differ", differing.len(), samples.len());
     let mut case = String::new();
     if let Some(worst) = &worst {
@@ -534,4 +538,41 @@ fn explain(meaning: &Meaning, samples: &[Sample<'_>], invariances: &[String], to
         };
     }
     Finding { kind, text, explanations, case }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_core::catalog;
+    use plumbline_core::num::Dtype;
+
+    use super::{Observation, Observed, Verdict, diagnose};
+    use crate::meaning::outputs;
+    use crate::vectors::{Case, Purpose, Taken, cases_for};
+    use crate::{Meaning, Tolerance};
+    use plumbline_evaluate::tensor::Tensor;
+
+    /// In single precision every ordinary number is off by rounding; what is wrong on a far case only is still the worst.
+    #[test]
+    fn a_far_case_has_the_worst_number_where_ordinary_ones_are_off_by_rounding_only() {
+        let meaning = Meaning { operation: catalog::find("kl.k3").unwrap(), dialect: None, settings: Vec::new() };
+        let empty = Case { id: String::new(), purpose: Purpose::Regular, overrides: Vec::new(), inputs: Vec::new() };
+        let base = meaning.parameters(&empty).unwrap();
+        let cases = cases_for(meaning.operation, &base, &Taken::default(), 1, Dtype::F32, &|case| meaning.accepts(case));
+        let answer = |case: Case| {
+            let params = meaning.parameters(&case).unwrap();
+            let mut values = outputs(meaning.operation, &params, &case.inputs, &["kl"]).unwrap().remove(0);
+            let is_far = case.id == "far-ratio";
+            values.iter_mut().for_each(|value| *value = if is_far { value.min(100.0) } else { *value * (1.0 + 1e-7) });
+            let shape = case.input("log_prob").unwrap().shape.clone();
+            let observed = Observed::Outputs(vec![("kl".into(), Tensor { shape, values })]);
+            Observation { case, observed }
+        };
+        let seen: Vec<Observation> = cases.into_iter().map(answer).collect();
+        let found = diagnose(&meaning, false, &seen, Tolerance::SINGLE);
+        assert_eq!(found.verdict, Verdict::Differs);
+        let worst = found.worst.unwrap();
+        assert_eq!((worst.case.as_str(), worst.got), ("far-ratio", 100.0));
+        assert!(worst.expected > 1e4, "{}", worst.expected);
+        assert!(found.findings[0].text.contains("most on `far-ratio`"), "{}", found.findings[0].text);
+    }
 }

@@ -9,6 +9,7 @@
 
 mod candidates;
 mod change;
+mod coefficient;
 mod composed;
 mod edit;
 mod evidence;

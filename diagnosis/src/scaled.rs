@@ -2,8 +2,8 @@
 
 use plumbline_core::spec::Value;
 
-use super::candidates::is_coefficient;
 use super::change::Change;
+use super::coefficient::coefficients;
 use super::factor::{Quantities, row_lengths};
 use super::finding::Explanation;
 use super::meaning::Numbers;
@@ -137,7 +137,7 @@ impl Search<'_> {
         let mut found = Vec::new();
         let cases = self.cases();
         let quantities = Quantities::of(self.meaning, &cases);
-        for param in self.meaning.operation.params.iter().filter(|param| is_coefficient(param.kind)) {
+        for param in coefficients(self.meaning, &cases) {
             let without = Point { meaning: self.meaning, changes: vec![Change::Set(param.name, Value::Number(0.0))] };
             let mut of_term: Option<Vec<Option<f64>>> = Some(Vec::new());
             let mut of_rest: Option<Vec<Option<f64>>> = Some(Vec::new());

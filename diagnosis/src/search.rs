@@ -7,7 +7,7 @@ use super::change::{Change, Place, Split, plain};
 use super::edit::Edit;
 use super::evidence::Sample;
 use super::finding::Explanation;
-use super::meaning::{Meaning, Numbers};
+use super::meaning::Meaning;
 use super::space::Point;
 use super::tolerance::Tolerance;
 use crate::vectors::Case;
@@ -110,66 +110,68 @@ impl Search<'_> {
         fit
     }
 
-    /// Two changes together.
+    /// Two changes together: first the changes that give different values, one of each kind of value, then, where two of
+    /// them fit, those that cannot be told from them alone, and where none do, all others.
     fn pairs(&self, singles: &[Change]) -> Vec<Explanation> {
-        let base: Vec<&Numbers> = self.samples.iter().map(|sample| &sample.expected).collect();
-        // Changes that change something, and of each kind of result only the first; the others are tried beside what
-        // switches an option on.
-        let mut active: Vec<(Change, Vec<Numbers>)> = Vec::new();
+        let (classes, dormant) = self.by_value(singles);
+        let mut tried = Tried { search: self, found: Vec::new(), near: Vec::new() };
+        for (position, first) in classes.iter().enumerate() {
+            for second in classes.iter().skip(position + 1) {
+                tried.attempt(first.first(), second.first());
+            }
+            for second in dormant.iter().filter(|_| first.first().is_some_and(chooses)) {
+                tried.attempt(first.first(), Some(second));
+            }
+        }
+        let class_of = |change: &Change| {
+            classes
+                .iter()
+                .find(|class| class.contains(change))
+                .map_or(std::slice::from_ref(change), Vec::as_slice)
+                .to_vec()
+        };
+        for (first, second) in std::mem::take(&mut tried.near) {
+            for first in &class_of(&first) {
+                for second in &class_of(&second) {
+                    tried.attempt(Some(first), Some(second));
+                }
+            }
+        }
+        if tried.found.is_empty() {
+            let all: Vec<&Change> = classes.iter().flatten().chain(&dormant).collect();
+            for (position, first) in all.iter().enumerate() {
+                all.iter().skip(position + 1).for_each(|second| tried.attempt(Some(first), Some(second)));
+            }
+        }
+        tried.found
+    }
+
+    /// The changes that may be paired, together those that give the same values, and those that change no value: they may
+    /// act beside what switches an option on.
+    fn by_value(&self, singles: &[Change]) -> (Vec<Vec<Change>>, Vec<Change>) {
+        let mut classes: Vec<(Vec<Change>, Vec<Vec<f64>>)> = Vec::new();
         let mut dormant: Vec<Change> = Vec::new();
         for change in singles.iter().filter(|change| may_be_paired(change)) {
             let point = Point { meaning: self.meaning, changes: vec![change.clone()] };
-            let numbers: Option<Vec<Numbers>> = self
-                .samples
-                .iter()
-                .map(|sample| Some(Numbers { gradients: Vec::new(), ..point.numbers(sample.case, &[]).ok()? }))
-                .collect();
-            let Some(numbers) = numbers else { continue };
-            let is_active = numbers.iter().zip(&base).any(|(numbers, base)| numbers.value != base.value);
-            if !is_active {
-                dormant.push(change.clone());
-            } else if !active.iter().any(|(_, other)| *other == numbers) {
-                active.push((change.clone(), numbers));
+            let values: Option<Vec<Vec<f64>>> =
+                self.samples.iter().map(|sample| Some(point.numbers(sample.case, &[]).ok()?.value)).collect();
+            let Some(values) = values else { continue };
+            let is_active = values.iter().zip(self.samples).any(|(value, sample)| *value != sample.expected.value);
+            match classes.iter_mut().find(|(_, other)| *other == values) {
+                _ if !is_active => dormant.push(change.clone()),
+                Some((class, _)) => class.push(change.clone()),
+                None => classes.push((vec![change.clone()], values)),
             }
         }
-        let mut found = Vec::new();
-        let mut attempt = |changes: [&Change; 2]| {
-            if !same_axis(changes[0], changes[1]) {
-                let changes = changes.map(Clone::clone);
-                if self.fit_value_first(&changes) {
-                    found.push(self.explanation(changes.to_vec()));
-                    return true;
-                }
-            }
-            false
-        };
-        for (position, (first, _)) in active.iter().enumerate() {
-            for (second, _) in active.iter().skip(position + 1) {
-                // Two changes of inputs may give one result or another by their order.
-                if !attempt([first, second]) && changes_inputs(first) && changes_inputs(second) {
-                    attempt([second, first]);
-                }
-            }
-            if matches!(first, Change::Set(..) | Change::Dialect(_)) {
-                for second in &dormant {
-                    attempt([first, second]);
-                }
-            }
-        }
-        found
+        (classes.into_iter().map(|(class, _)| class).collect(), dormant)
     }
 
-    /// Value on the first sample, then everything: most points are rejected by the first evaluation.
-    fn fit_value_first(&self, changes: &[Change]) -> bool {
+    /// Whether a point gives the observed values; most points are rejected by the first evaluation.
+    fn value_fits(&self, changes: &[Change]) -> bool {
         let point = Point { meaning: self.meaning, changes: changes.to_vec() };
-        let is_candidate = self.samples.iter().take(2).all(|sample| {
+        self.samples.iter().all(|sample| {
             point.numbers(sample.case, &[]).is_ok_and(|numbers| sample.value_is(&numbers, self.tolerance))
-        });
-        if !is_candidate {
-            return false;
-        }
-        let fit = self.fit(changes, false);
-        fit.value && fit.gradient
+        })
     }
 
     fn explanation(&self, changes: Vec<Change>) -> Explanation {
@@ -287,6 +289,45 @@ impl Search<'_> {
         let count = self.samples.len() as f64;
         distance.is_finite().then_some((distance / count, cosine / count))
     }
+}
+
+/// The pairs that were tried.
+struct Tried<'a> {
+    search: &'a Search<'a>,
+    found: Vec<Explanation>,
+    /// Those that give the observed values, whether their gradients fit or not.
+    near: Vec<(Change, Change)>,
+}
+
+impl Tried<'_> {
+    fn attempt(&mut self, first: Option<&Change>, second: Option<&Change>) {
+        let (Some(first), Some(second)) = (first, second) else { return };
+        if same_axis(first, second) {
+            return;
+        }
+        // Two changes of inputs may give one result or another by their order.
+        let both_orders = changes_inputs(first) && changes_inputs(second);
+        for (first, second) in [(first, second), (second, first)].into_iter().take(1 + usize::from(both_orders)) {
+            let changes = [first.clone(), second.clone()];
+            if !self.search.value_fits(&changes) {
+                continue;
+            }
+            self.near.push((first.clone(), second.clone()));
+            let is_new = self.found.iter().all(|found| {
+                let ids = [first.id(), second.id()];
+                found.ids != ids && !found.ids.iter().rev().eq(&ids)
+            });
+            if is_new && self.search.fit(&changes, true).gradient {
+                self.found.push(self.search.explanation(changes.to_vec()));
+            }
+            return;
+        }
+    }
+}
+
+/// Changes that switch options.
+fn chooses(change: &Change) -> bool {
+    matches!(change, Change::Set(..) | Change::Dialect(_))
 }
 
 /// Changes that are tried two at a time: those that stand for a decision, not for a size.

@@ -19,6 +19,7 @@ mod site;
 mod step;
 mod sweep;
 mod test;
+mod vectors;
 mod wasm;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Command {
     ExportFixtures(export_fixtures::Arguments),
     /// Every mistake of the collection as an implementation, diagnosed: detected, named, false alarms.
     Mutants(mutants::Arguments),
+    /// Compare all pairs of points of the diagnosis's space and pick the cases that tell apart what the chosen ones do not.
+    Vectors(vectors::Arguments),
     /// Write the formula pages of the book from the catalog.
     Book(book::Arguments),
     /// Write the C header, or install the C library.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::ExportFixtures(arguments) => export_fixtures::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
+        Command::Vectors(arguments) => vectors::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Capi(arguments) => capi::run(&arguments),
         Command::Gpu(arguments) => gpu::run(&arguments),

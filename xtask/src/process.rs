@@ -37,3 +37,10 @@ pub fn output_of(command: &mut Command) -> Option<String> {
 pub fn unattended() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
+
+/// This command again in an optimised build: it evaluates some hundred thousand points.
+pub fn optimised() -> Result<bool, String> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(std::env::args().skip(1));
+    succeeds(&mut command)
+}

@@ -5,8 +5,9 @@ use plumbline_core::spec::{Operation, ParamKind, Value};
 use plumbline_evaluate::Param;
 
 use super::Name;
+use crate::candidates::changes_of_the_whole;
 use crate::vectors::Case;
-use crate::{Change, Edit, Meaning, Place, single_changes};
+use crate::{Change, Edit, Meaning, Place};
 
 /// A meaning, and all names that mean the same parameters of the same composition.
 pub(super) struct Base {
@@ -92,7 +93,7 @@ pub(super) fn changed(bases: &[Base], scope: &[usize], case: &Case) -> Vec<Candi
         bases.iter().map(|base| (base.meaning.operation.evaluate.f64 as usize, base.params.clone())).collect();
     for index in scope {
         let base = &bases[*index];
-        let mut changes = single_changes(&base.meaning, &[case]);
+        let mut changes = changes_of_the_whole(&base.meaning, &[case]);
         changes.extend(settings_in_use(base));
         for change in changes {
             match &change {
@@ -103,13 +104,11 @@ pub(super) fn changed(bases: &[Base], scope: &[usize], case: &Case) -> Vec<Candi
                 // Only a gradient tells.
                 Change::Unstopped | Change::NoGradient | Change::GradientOf(_) => {}
                 // So many that one number would fit some of them by accident.
-                Change::Term(..)
-                | Change::Branch(_)
+                Change::Branch(_)
                 | Change::Only(..)
                 | Change::Outside(..)
                 | Change::Output(_)
                 | Change::OperationBy { .. }
-                | Change::Misplaced(_)
                 | Change::TokenByToken { .. } => {}
                 Change::Copy { edit, at, .. } if edit.is_some() || *at != Place::All => {}
                 Change::Input(_, Edit::Whitened { eps: Some(_), .. }) => {}

@@ -4,7 +4,9 @@
 mod case;
 mod generate;
 mod random;
+mod telling;
 
 pub use case::{Case, Junk, Purpose, Relation, as_given, resolve};
+pub(crate) use generate::cases_of_seed;
 pub use generate::{Taken, cases_for, retain};
 pub use random::Random;

@@ -63,7 +63,7 @@ struct Matrix {
 /// Run them all; true where the figures are what they must be.
 pub fn run(arguments: &Arguments) -> Result<bool, String> {
     if cfg!(debug_assertions) {
-        return optimised();
+        return crate::process::optimised();
     }
     if let Some(count) = arguments.random {
         return random::run(count, arguments.seed, arguments.json);
@@ -75,13 +75,6 @@ pub fn run(arguments: &Arguments) -> Result<bool, String> {
         println!("{}", report::text(&matrix, arguments.verbose));
     }
     Ok(matrix.holds())
-}
-
-/// The same command in an optimised build: it evaluates some hundred thousand points.
-fn optimised() -> Result<bool, String> {
-    let mut command = crate::process::cargo();
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(std::env::args().skip(1));
-    crate::process::succeeds(&mut command)
 }
 
 fn matrix(row: Option<&str>, seed: u64) -> Result<Matrix, String> {

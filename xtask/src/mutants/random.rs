@@ -10,12 +10,17 @@ use plumbline_diagnosis::{
 };
 use plumbline_evaluate::tensor::Tensor;
 
+/// On so many further sets of cases an explanation must fit to count as equal.
+const FURTHER: usize = 3;
+/// So many are drawn to find those on which the composition is defined.
+const FURTHER_ATTEMPTS: usize = 12;
+
 /// What became of the compositions.
 pub struct Found {
     /// How many were tried: those that are defined on every case and show in the numbers.
     pub tried: usize,
-    /// Those of which another explanation was printed that is the same function: it fits on a second, independently drawn
-    /// set of cases too.
+    /// Those of which another explanation was printed that is the same function: it has the same values and gradients on
+    /// further, independently drawn sets of cases too.
     pub equal: usize,
     /// Those that are not among the explanations.
     pub missed: Vec<String>,
@@ -94,10 +99,15 @@ pub fn sample(count: usize, seed: u64) -> Result<Found, String> {
         if printed.iter().any(|ids| *ids == wanted || ids.iter().rev().eq(wanted.iter())) {
             continue;
         }
-        let others = cases_for(operation, &base, &taken, random.bits(), Dtype::F64, &accepts);
-        let again = observations(&point, &others).map(|seen| diagnose(&meaning, true, &seen, Tolerance::DOUBLE));
-        let again = again.map(|diagnosis| self::printed(&diagnosis)).unwrap_or_default();
-        if printed.iter().any(|ids| again.contains(ids)) {
+        let mut others = Vec::new();
+        for _ in 0..FURTHER_ATTEMPTS {
+            let cases = cases_for(operation, &base, &taken, random.bits(), Dtype::F64, &accepts);
+            others.extend(observations(&point, &cases));
+            if others.len() == FURTHER {
+                break;
+            }
+        }
+        if others.len() == FURTHER && has_equal(&diagnosis, &meaning, &others) {
             found.equal += 1;
             continue;
         }
@@ -106,6 +116,42 @@ pub fn sample(count: usize, seed: u64) -> Result<Found, String> {
         found.missed.push(format!("{id} {dialect:?} {}: {}", wanted.join("+"), said.join(" ")));
     }
     Ok(found)
+}
+
+/// Whether one explanation fits on further sets of cases too: a point by its numbers, a factor by being printed again.
+fn has_equal(diagnosis: &Diagnosis, meaning: &Meaning, others: &[Vec<Observation>]) -> bool {
+    let explained = diagnosis.findings.iter().filter(|finding| finding.kind == FindingKind::Explained);
+    let mut again: Option<Vec<Vec<Vec<String>>>> = None;
+    explained.flat_map(|finding| &finding.explanations).any(|explanation| {
+        if explanation.changes.is_empty() {
+            let diagnosed = |seen: &Vec<Observation>| printed(&diagnose(meaning, true, seen, Tolerance::DOUBLE));
+            let again = again.get_or_insert_with(|| others.iter().map(diagnosed).collect());
+            return again.iter().all(|printed| printed.contains(&explanation.ids));
+        }
+        let point = Point { meaning, changes: explanation.changes.clone() };
+        others.iter().flatten().all(|seen| gives(&point, seen))
+    })
+}
+
+/// Whether a point has the observed value, where the mask keeps it, and the observed gradients.
+fn gives(point: &Point<'_>, seen: &Observation) -> bool {
+    let Observed::Outputs(given) = &seen.observed else { return false };
+    let trainables = point.meaning.trainables(&seen.case);
+    let Ok(numbers) = point.numbers(&seen.case, &trainables) else { return false };
+    let Some((_, value)) = given.first() else { return false };
+    let mask = seen.case.input("mask").filter(|mask| mask.shape == value.shape);
+    let kept = |slot: usize| mask.is_none_or(|mask| mask.values[slot] != 0.0);
+    let mut values = value.values.iter().zip(&numbers.value).enumerate().filter(|(slot, _)| kept(*slot));
+    let mut tolerance = Tolerance::DOUBLE;
+    let same_value = values.all(|(_, (got, own))| tolerance.same(*got, *own));
+    // Both sides may be differences, and one at a kink is NaN.
+    tolerance.absolute += 2.0 * numbers.uncertainty;
+    let mut gradients = given.iter().skip(1).zip(&numbers.gradients);
+    same_value
+        && gradients.all(|((_, got), own)| {
+            let same = |got: f64, own: f64| (numbers.uncertainty > 0.0 && own.is_nan()) || tolerance.same(got, own);
+            got.values.len() == own.len() && got.values.iter().zip(own).all(|(got, own)| same(*got, *own))
+        })
 }
 
 /// The explanations that reproduce all numbers.
