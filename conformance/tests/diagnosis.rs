@@ -3,11 +3,11 @@
 
 use plumbline_core::catalog;
 use plumbline_core::num::{Dtype, Real};
-use plumbline_core::spec::Operation;
+use plumbline_core::spec::{Operation, Value};
 use plumbline_diagnosis::vectors::{Case, Purpose, Taken, cases_for};
 use plumbline_diagnosis::{
-    Change, Diagnosis, Meaning, Observation, Observed, Point, Tolerance, Verdict, diagnose, output_shape, outputs,
-    separation, single_changes,
+    Change, Diagnosis, Meaning, Observation, Observed, Parts, Point, Split, Tolerance, Verdict, diagnose, output_shape,
+    outputs, separation, single_changes,
 };
 use plumbline_evaluate::tensor::Tensor;
 
@@ -226,4 +226,33 @@ fn another_output_that_differs_is_reported_by_name() {
     assert_eq!(result.findings.len(), 1, "{:?}", result.findings);
     assert!(result.findings[0].text.starts_with("`clip_fraction` differs on "), "{}", result.findings[0].text);
     assert!(!result.gradients);
+}
+
+/// A mean of means does not come out of its shards, and a trace that decays otherwise does not telescope: both are said.
+#[test]
+fn shards_and_traces_are_evidence() {
+    let text = |id: &str, takes: &[&str], change: Change| {
+        let meaning = meaning(id, None);
+        let cases = cases(&meaning, Some(takes), 1);
+        let result = diagnosis(&meaning, std::slice::from_ref(&change), &cases);
+        let explained = result.findings.iter().find(|finding| !finding.explanations.is_empty()).unwrap();
+        assert!(explained.explanations.iter().any(|found| found.ids == [change.id()]), "{:?}", explained.explanations);
+        explained.text.clone()
+    };
+    let halves = Change::Parts(Split { parts: Parts::RowHalves, by_rows: false });
+    let said = text("reduce.aggregate", &["mask"], halves);
+    assert!(
+        said.contains(
+            "It depends on how the batch is cut into shards: its two halves of rows, weighted by their tokens"
+        ),
+        "{said}"
+    );
+    let takes = ["mask", "terminated", "truncated", "next_value", "gamma", "gae_lambda"];
+    let fixed = Change::Set("gae_lambda", Value::Number(0.95));
+    let said = text("advantage.gae", &takes, fixed);
+    assert!(said.contains("Where the trace decay is 1, it telescopes to the return"), "{said}");
+    assert!(said.contains("Where the trace decay is 0, it is the target of one step"), "{said}");
+    // Whether the trace is cut does not show in one step.
+    let said = text("advantage.gae", &takes, Change::TraceNeverCut);
+    assert!(said.contains("Where the trace decay is 0, all is right"), "{said}");
 }

@@ -26,9 +26,87 @@ pub(super) fn failures(
                 number(before)
             ));
         }
+        if relation == Relation::FirstShard {
+            failed.extend(torn(clean, sample, samples, tolerance));
+        }
     }
+    failed.extend(trace(samples, tolerance));
     failed.extend(lost_mass(samples, tolerance));
     failed
+}
+
+/// A sum or mean that is not what its two shards give together, although the right one is.
+fn torn(whole: &Sample<'_>, first: &Sample<'_>, samples: &[Sample<'_>], tolerance: Tolerance) -> Option<String> {
+    let is_other =
+        |sample: &&Sample<'_>| matches!(sample.case.purpose, Purpose::Related { relation: Relation::OtherShard, .. });
+    let other = samples.iter().find(is_other)?;
+    let got = |sample: &Sample<'_>| Some(*sample.got.value.first().filter(|_| sample.main.1.is_empty())?);
+    let right = |sample: &Sample<'_>| sample.expected.value.first().copied();
+    // What a shard may count by: its tokens, its rows, itself.
+    let tokens = |sample: &Sample<'_>| {
+        let mask = sample.case.input("mask").filter(|mask| mask.shape.len() == 2);
+        mask.map(|mask| mask.values.iter().filter(|kept| **kept != 0.0).count() as f64)
+    };
+    let rows = |sample: &Sample<'_>| {
+        sample.case.inputs.iter().find_map(|(_, tensor)| tensor.shape.first()).map(|rows| *rows as f64)
+    };
+    let together = |weights: [f64; 2], total: f64, of: [f64; 2]| (weights[0] * of[0] + weights[1] * of[1]) / total;
+    let ways = [
+        (tokens(first).zip(tokens(other)), "weighted by their tokens"),
+        (rows(first).zip(rows(other)), "weighted by their rows"),
+        (Some((1.0, 1.0)), "added"),
+    ];
+    for (weights, words) in ways {
+        let Some((one, two)) = weights else { continue };
+        let total = if words == "added" { 1.0 } else { one + two };
+        if tolerance.same(together([one, two], total, [right(first)?, right(other)?]), right(whole)?) {
+            let parts = together([one, two], total, [got(first)?, got(other)?]);
+            return (!tolerance.same(parts, got(whole)?)).then(|| {
+                format!(
+                    "It depends on how the batch is cut into shards: its two halves of rows, {words}, give {}, and the whole \
+                     gives {}",
+                    number(parts),
+                    number(whole.got.value[0])
+                )
+            });
+        }
+    }
+    None
+}
+
+/// Where a sum of errors telescopes to the return, and where only one error is left of it.
+fn trace(samples: &[Sample<'_>], tolerance: Tolerance) -> Vec<String> {
+    let of = |wanted: Relation| {
+        samples
+            .iter()
+            .find(|sample| matches!(sample.case.purpose, Purpose::Related { relation, .. } if relation == wanted))
+    };
+    let wrong = |sample: &Sample<'_>, what: &str| {
+        let mut pairs = sample.pairs().filter(|(output, ..)| *output == sample.main.0);
+        let (output, position, got, expected) = pairs.find(|(_, _, got, right)| !tolerance.same(*got, *right))?;
+        let words = match sample.case.purpose {
+            Purpose::Related { relation, .. } => relation.words(),
+            _ => return None,
+        };
+        Some(format!(
+            "Where {words}, {what}, but `{output}`{} is {} instead of {}",
+            place(&position),
+            number(got),
+            number(expected)
+        ))
+    };
+    let one = of(Relation::TraceOfOne)
+        .and_then(|sample| wrong(sample, "it telescopes to the return (an advantage: the return less the value)"));
+    let Some(sample) = of(Relation::TraceOfZero) else { return one.into_iter().collect() };
+    let zero = wrong(sample, "it is the target of one step (an advantage: one temporal-difference error)");
+    let only_trace = match (&one, &zero) {
+        (Some(_), None) => Some(format!(
+            "Where {}, all is right: the error of one step is, and what adds the errors up is not",
+            Relation::TraceOfZero.words()
+        )),
+        _ => None,
+    };
+    one.into_iter().chain(zero).chain(only_trace).collect()
 }
 
 /// The first number that changed although the right ones do not.
@@ -38,13 +116,18 @@ fn broken(
     relation: Relation,
     tolerance: Tolerance,
 ) -> Option<(Vec<usize>, f64, f64)> {
+    if let Relation::TraceOfOne | Relation::TraceOfZero = relation {
+        return None;
+    }
     let shape = &clean.main.1;
     let counterpart = |position: &[usize]| -> Option<usize> {
         let mut position = position.to_vec();
-        if relation == Relation::ReversedRows
-            && let (Some(row), Some(rows)) = (position.first_mut(), shape.first())
-        {
-            *row = rows.checked_sub(1 + *row)?;
+        if let (Some(row), Some(rows)) = (position.first_mut(), shape.first()) {
+            match relation {
+                Relation::ReversedRows => *row = rows.checked_sub(1 + *row)?,
+                Relation::OtherShard => *row = row.checked_sub(rows.div_ceil(2))?,
+                _ => {}
+            }
         }
         let other = &changed.main.1;
         position.iter().zip(other).try_fold(0, |flat, (index, size)| (index < size).then_some(flat * size + index))

@@ -557,7 +557,8 @@ mod tests {
         let meaning = Meaning { operation: catalog::find("kl.k3").unwrap(), dialect: None, settings: Vec::new() };
         let empty = Case { id: String::new(), purpose: Purpose::Regular, overrides: Vec::new(), inputs: Vec::new() };
         let base = meaning.parameters(&empty).unwrap();
-        let cases = cases_for(meaning.operation, &base, &Taken::default(), 1, Dtype::F32, &|case| meaning.accepts(case));
+        let cases =
+            cases_for(meaning.operation, &base, &Taken::default(), 1, Dtype::F32, &|case| meaning.accepts(case));
         let answer = |case: Case| {
             let params = meaning.parameters(&case).unwrap();
             let mut values = outputs(meaning.operation, &params, &case.inputs, &["kl"]).unwrap().remove(0);

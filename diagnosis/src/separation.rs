@@ -45,8 +45,9 @@ pub struct Gap {
     pub told_by: (u64, String),
 }
 
-/// Seeds of the drawn cases, beside the vectors' own.
-const SEEDS: u64 = 2;
+/// At least so many cases of other seeds are drawn, from at most so many seeds.
+const DRAWN: usize = 300;
+const SEEDS: u64 = 12;
 /// Drawn cases on which a gradient by differences is compared with an analytic one.
 const DIFFERENCES: usize = 24;
 
@@ -98,6 +99,9 @@ pub fn separation(meaning: &Meaning, seed: u64) -> Result<Separation, Error> {
     }
     let mut drawn: Vec<(u64, Case)> = Vec::new();
     for offset in 1..=SEEDS {
+        if drawn.len() >= DRAWN {
+            break;
+        }
         let seed = seed.wrapping_add(1000 * offset);
         drawn.extend(drawn_of(meaning, seed)?.into_iter().map(|case| (seed, case)));
     }

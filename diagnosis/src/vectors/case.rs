@@ -48,11 +48,27 @@ pub enum Relation {
     PaddedColumn,
     /// Every reward is larger by the same number.
     ShiftedRewards,
+    /// The first half of the rows (rounded up) alone: a shard.
+    FirstShard,
+    /// The other rows alone.
+    OtherShard,
+    /// The trace does not decay.
+    TraceOfOne,
+    /// There is no trace.
+    TraceOfZero,
 }
 
 impl Relation {
     /// All of them.
-    pub const ALL: [Relation; 3] = [Relation::ReversedRows, Relation::PaddedColumn, Relation::ShiftedRewards];
+    pub const ALL: [Relation; 7] = [
+        Relation::ReversedRows,
+        Relation::PaddedColumn,
+        Relation::ShiftedRewards,
+        Relation::FirstShard,
+        Relation::OtherShard,
+        Relation::TraceOfOne,
+        Relation::TraceOfZero,
+    ];
 
     /// Its name in case identifiers.
     pub fn name(self) -> &'static str {
@@ -60,6 +76,10 @@ impl Relation {
             Relation::ReversedRows => "reversed-rows",
             Relation::PaddedColumn => "padded-column",
             Relation::ShiftedRewards => "shifted-rewards",
+            Relation::FirstShard => "first-shard",
+            Relation::OtherShard => "other-shard",
+            Relation::TraceOfOne => "trace-of-one",
+            Relation::TraceOfZero => "trace-of-zero",
         }
     }
 
@@ -69,6 +89,10 @@ impl Relation {
             Relation::ReversedRows => "the order of the rows is turned round",
             Relation::PaddedColumn => "one more column of padding is added",
             Relation::ShiftedRewards => "every reward is raised by the same number",
+            Relation::FirstShard => "only the first half of the rows is there",
+            Relation::OtherShard => "only the second half of the rows is there",
+            Relation::TraceOfOne => "the trace decay is 1",
+            Relation::TraceOfZero => "the trace decay is 0",
         }
     }
 }

@@ -289,7 +289,30 @@ fn related(operation: &Operation, clean: &Case, relation: Relation) -> Option<Ca
                 tensor.values.iter_mut().for_each(|value| *value += 0.5);
                 is_changed = true;
             }
+            Relation::FirstShard | Relation::OtherShard
+                if shape.first().is_some_and(|first| ["B", "N"].contains(first)) && tensor.shape[0] > 1 =>
+            {
+                let rows = tensor.shape[0];
+                let (width, cut) = (tensor.values.len() / rows, rows.div_ceil(2));
+                let kept = if relation == Relation::FirstShard { 0..cut } else { cut..rows };
+                tensor.shape[0] = kept.len();
+                tensor.values = tensor.values[kept.start * width..kept.end * width].to_vec();
+                is_changed = true;
+            }
             _ => {}
+        }
+    }
+    if let Relation::TraceOfOne | Relation::TraceOfZero = relation {
+        let decay = if relation == Relation::TraceOfOne { 1.0 } else { 0.0 };
+        let is_decay = |name: &str| {
+            operation.param(name).is_some_and(|(_, param)| {
+                param.symbol == r"\lambda"
+                    && matches!(param.kind, ParamKind::Number { range, .. } if range == Range::UNIT)
+            })
+        };
+        for (_, value) in case.overrides.iter_mut().filter(|(name, _)| is_decay(name)) {
+            *value = Value::Number(decay);
+            is_changed = true;
         }
     }
     let has_mask = case.input("mask").is_some();
@@ -451,11 +474,13 @@ impl Plan {
     /// Two groups where there are four members: in turn, or in drawn cases also one behind the other or mixed.
     fn groups(&self, count: usize, random: &mut Random) -> Vec<f64> {
         let groups = if count < 4 { 1 } else { 2 };
+        let mut values = draw(count, |index| (index % groups) as f64);
         match if self.drawn { random.below(3) } else { 0 } {
-            0 => draw(count, |index| (index % groups) as f64),
-            1 => draw(count, |index| (index * groups / count) as f64),
-            _ => draw(count, |_| random.below(groups) as f64),
+            0 => {}
+            1 => values.sort_unstable_by(f64::total_cmp),
+            _ => (1..count).rev().for_each(|last| values.swap(last, random.below(last + 1))),
         }
+        values
     }
 
     fn shape(&self, input: &InputSpec) -> Shape {
