@@ -59,7 +59,7 @@ mod tests {
             let clean: Vec<&Case> = cases.iter().filter(|case| case.id.starts_with("random-")).collect();
             coefficients(&meaning, &clean).into_iter().map(|param| param.name).collect::<Vec<_>>()
         };
-        assert_eq!(names("objective.grpo"), ["kl_coefficient", "entropy_coefficient"]);
+        assert_eq!(names("objective.grpo"), ["kl_cov_coefficient", "kl_coefficient", "entropy_coefficient"]);
         assert_eq!(names("kl.reward_penalty"), ["kl_coefficient"]);
         assert_eq!(names("surrogate.ppo_clip"), Vec::<&str>::new());
     }
