@@ -7,6 +7,7 @@ mod book;
 mod capi;
 mod coverage;
 mod export_fixtures;
+mod features;
 mod firmware;
 mod gpu;
 mod instructions;

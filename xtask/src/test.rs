@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::adapters;
 use crate::bits;
 use crate::capi;
+use crate::features;
 use crate::firmware;
 use crate::gpu;
 use crate::instructions;
@@ -74,6 +75,7 @@ fn steps() -> Vec<Step> {
     for target in portable::TARGETS {
         steps.push(Step::new(format!("no_std build for {target}"), move || no_std_build(target)));
     }
+    steps.extend(features::steps());
     steps.extend(capi::steps());
     steps.extend(wasm::steps());
     steps.extend(bits::steps());
