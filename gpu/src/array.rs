@@ -35,6 +35,11 @@ impl<D: Device, T: Plain> Array<D, T> {
         Ok(Array { memory, length, elements: PhantomData })
     }
 
+    /// An array without elements.
+    pub fn none() -> Self {
+        Array { memory: None, length: 0, elements: PhantomData }
+    }
+
     /// A copy of the host's elements.
     pub fn from_host(device: &D, elements: &[T]) -> Result<Self, Error> {
         let mut array = Self::new(device, elements.len())?;

@@ -4,6 +4,7 @@
 //! estimate by the estimator that it is named after, a backup by its identifier.
 
 use plumbline_core::Error as CoreError;
+use plumbline_core::advantage::row_scan::{RowScan, scan_of};
 use plumbline_core::kl::estimator::{DIFFERENCE_CLAMP, KlEstimator, VALUE_CLAMP};
 use plumbline_core::objective::policy::{AdvantageSource, setting};
 use plumbline_core::spec::{
@@ -16,6 +17,7 @@ use crate::bellman::{ProcessArrays, action_values, backup, state_values};
 use crate::elementwise::{ElementArrays, map_elements};
 use crate::kl::kl_estimate;
 use crate::policy::{PolicyArrays, PolicyResults, PolicyWorkspace, Values, policy_objective};
+use crate::scan::{StepArrays, scan_rows};
 use crate::{Array, Device, Error};
 
 /// One evaluation by names, as [`plumbline_core::spec::evaluate`] takes it.
@@ -67,7 +69,32 @@ pub fn evaluate<D: Device, R: Number + Plain + Evaluable>(
         };
     }
     plumbline_gpu_kernels::elementwise_formulas! { elementwise }
+    macro_rules! scan {
+        ($($single:ident, $double:ident: $scan:ty, $outputs:literal;)+) => {
+            $(
+                if <$scan as RowScan<R, $outputs>>::OPERATIONS.contains(&operation.id) {
+                    // Core looks at the steps only where an output is asked for: one that is thrown away.
+                    let mut aside = vec![R::zero(); call.slots("reward")];
+                    let output = Output { name: <$scan as RowScan<R, $outputs>>::OUTPUTS[0], data: &mut aside };
+                    plumbline_core::spec::evaluate(operation, dialect, given, inputs, &mut [output])?;
+                    let Some(scan) = scan_of::<R, $scan, $outputs>(operation, params)? else {
+                        return Err(Error::NoKernel(format!("{} with whitening", operation.id)));
+                    };
+                    return call.scan::<$scan, $outputs>(scan, gamma(operation, &params));
+                }
+            )+
+        };
+    }
+    plumbline_gpu_kernels::scans! { scan }
     Err(Error::NoKernel(operation.id.to_owned()))
+}
+
+/// The discount factor among the parameters.
+fn gamma<R: Number>(operation: &'static Operation, params: &Params) -> R {
+    match operation.param("gamma").map(|(position, _)| params.get(position)) {
+        Some(Value::Number(gamma)) => R::from_f64(gamma),
+        _ => R::one(),
+    }
 }
 
 struct Call<'c, 'b, D, R> {
@@ -79,6 +106,10 @@ struct Call<'c, 'b, D, R> {
 impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
     fn input(&self, name: &str) -> Option<&'c Input<'c, R>> {
         self.inputs.iter().find(|input| input.name == name)
+    }
+
+    fn slots(&self, name: &str) -> usize {
+        self.input(name).map_or(0, |input| input.data.len())
     }
 
     fn real(&self, name: &str) -> Result<Option<Array<D, R>>, Error> {
@@ -148,6 +179,48 @@ impl<'c, D: Device, R: Number + Plain> Call<'c, '_, D, R> {
         map_elements(device, formula, &arrays, outputs)?;
         for (name, room) in F::OUTPUTS.iter().zip(&rooms) {
             self.take(name, room.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// A return.
+    fn scan<S: RowScan<R, O>, const O: usize>(&mut self, scan: S, gamma: R) -> Result<(), Error> {
+        let device = self.device;
+        let shape = match self.input("reward").map(|input| input.shape) {
+            Some([rows, columns]) => [*rows, *columns],
+            _ => return Err(Error::Core(CoreError::ShapeMismatch { argument: "reward" })),
+        };
+        let reward = self.needed("reward")?;
+        let value = S::VALUE.map(|name| self.needed(name)).transpose()?;
+        let numbers = ["next_value", "bootstrap_value", "discount", "log_prob", "old_log_prob"];
+        let [next_value, bootstrap_value, discount, log_prob, old_log_prob] = numbers.map(|name| self.real(name));
+        let bytes = ["mask", "terminated", "truncated", "greedy"];
+        let [mask, terminated, truncated, greedy] = bytes.map(|name| self.bytes(name));
+        let (next_value, bootstrap_value, discount) = (next_value?, bootstrap_value?, discount?);
+        let (log_prob, old_log_prob) = (log_prob?, old_log_prob?);
+        let (mask, terminated, truncated, greedy) = (mask?, terminated?, truncated?, greedy?);
+        let arrays = StepArrays {
+            reward: &reward,
+            value: value.as_ref(),
+            next_value: next_value.as_ref(),
+            bootstrap_value: bootstrap_value.as_ref(),
+            discount: discount.as_ref(),
+            log_prob: log_prob.as_ref(),
+            old_log_prob: old_log_prob.as_ref(),
+            mask: mask.as_ref(),
+            terminated: terminated.as_ref(),
+            truncated: truncated.as_ref(),
+            greedy: greedy.as_ref(),
+            shape,
+            gamma,
+        };
+        let mut rooms: [Array<D, R>; O] = std::array::from_fn(|_| Array::none());
+        for room in &mut rooms {
+            *room = Array::new(device, reward.length())?;
+        }
+        scan_rows(device, scan, &arrays, rooms.each_mut())?;
+        for (name, room) in S::OUTPUTS.iter().zip(&rooms) {
+            self.take(name, Some(room))?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod error;
 pub mod evaluate;
 pub mod kl;
 pub mod policy;
+pub mod scan;
 
 pub use array::Array;
 #[cfg(feature = "cuda")]

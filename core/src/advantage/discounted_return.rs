@@ -1,5 +1,6 @@
 //! The discounted reward-to-go of every step.
 
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{
     self, Arithmetic, BOOTSTRAP_VALUE, DISCOUNT, GAMMA, NEXT_VALUE, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories,
 };
@@ -41,13 +42,19 @@ pub(super) fn discounted_return_with<R: Real>(
     let shape = trajectories.mask.shape();
     shape.check("returns", out)?;
     for (row, out) in out.chunks_mut(shape.columns.max(1)).enumerate() {
-        if !one_row::<R, R, Plain>(trajectories, row, carry_over_gaps, out) {
-            one_row::<R, f64, Roomy>(trajectories, row, carry_over_gaps, out);
-        }
+        whole_row(trajectories, row, carry_over_gaps, out);
     }
     Ok(())
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+fn whole_row<R: Real>(trajectories: &Trajectories<'_, R>, row: usize, carry_over_gaps: bool, out: &mut [R]) {
+    if !one_row::<R, R, Plain>(trajectories, row, carry_over_gaps, out) {
+        one_row::<R, f64, Roomy>(trajectories, row, carry_over_gaps, out);
+    }
+}
+
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     trajectories: &Trajectories<'_, R>,
     row: usize,
@@ -82,6 +89,27 @@ fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
         },
     );
     finite
+}
+
+/// [`discounted_return`], row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DiscountedReturn;
+
+impl<R: Real> RowScan<R, 1> for DiscountedReturn {
+    const NAME: &'static str = "advantage.discounted_return";
+    const OPERATIONS: &'static [&'static str] = &["advantage.discounted_return"];
+    const VALUE: Option<&'static str> = None;
+    const OUTPUTS: [&'static str; 1] = ["returns"];
+
+    fn from_call(_: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        Ok(Some(DiscountedReturn))
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [returns]: [&mut [R]; 1]) {
+        whole_row(&steps.trajectories, row, true, returns);
+    }
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {

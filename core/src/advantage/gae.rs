@@ -1,5 +1,6 @@
 //! Generalised advantage estimation.
 
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{
     self, Arithmetic, BOOTSTRAP_VALUE, DISCOUNT, GAMMA, NEXT_VALUE, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories,
     VALUE, at,
@@ -226,6 +227,7 @@ fn all_finite<R: Real>(values: &[R]) -> bool {
     values.iter().fold(true, |all, value| all & value.is_finite())
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn general_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     trajectories: &Trajectories<'_, R>,
     row: usize,
@@ -259,6 +261,42 @@ pub fn add_value<R: Real>(advantage: &mut [R], value: &[R], mask: Mask<'_>) {
     for (slot, (advantage, value)) in advantage.iter_mut().zip(value).enumerate() {
         if mask.keeps(slot) {
             *advantage += *value;
+        }
+    }
+}
+
+/// [`gae`] and its returns, row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Gae<R> {
+    /// λ.
+    pub gae_lambda: R,
+}
+
+impl<R: Real> RowScan<R, 2> for Gae<R> {
+    const NAME: &'static str = "advantage.gae";
+    const OPERATIONS: &'static [&'static str] = &["advantage.gae"];
+    const VALUE: Option<&'static str> = Some(VALUE.name);
+    const OUTPUTS: [&'static str; 2] = ["advantage", "returns"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        // Whitening is over all rows.
+        if call.flag(WHITEN.name) { Ok(None) } else { Ok(Some(Gae { gae_lambda: call.number(LAMBDA.name)? })) }
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [advantage, returns]: [&mut [R]; 2]) {
+        let trajectories = &steps.trajectories;
+        if !general_row::<R, R, Plain>(trajectories, row, steps.value, self.gae_lambda, advantage) {
+            general_row::<R, f64, Roomy>(trajectories, row, steps.value, self.gae_lambda, advantage);
+        }
+        let start = row.saturating_mul(trajectories.mask.shape().columns);
+        for (column, (returns, advantage)) in returns.iter_mut().zip(advantage.iter()).enumerate() {
+            let slot = start + column;
+            *returns = *advantage;
+            if trajectories.mask.keeps(slot) {
+                *returns += at(steps.value, slot);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The λ-return: forward view by recursion, backward view by eligibility traces.
 
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{
     self, Arithmetic, BOOTSTRAP_VALUE, DISCOUNT, GAMMA, NEXT_VALUE, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories,
     VALUE, at,
@@ -42,9 +43,7 @@ pub fn lambda_return<R: Real>(
     let shape = trajectories.mask.shape();
     shape.check("returns", out)?;
     for (row, out) in out.chunks_mut(shape.columns.max(1)).enumerate() {
-        if !forward_row::<R, R, Plain>(trajectories, row, value, trace_decay, out) {
-            forward_row::<R, f64, Roomy>(trajectories, row, value, trace_decay, out);
-        }
+        whole_row(trajectories, row, value, trace_decay, out);
     }
     Ok(())
 }
@@ -57,6 +56,14 @@ pub(super) fn check_decay<R: Real>(trace_decay: R) -> Result<(), Error> {
     Err(Error::OutOfRange { argument: TRACE_DECAY.name, value, legal: Range::UNIT.text })
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+fn whole_row<R: Real>(trajectories: &Trajectories<'_, R>, row: usize, value: &[R], trace_decay: R, out: &mut [R]) {
+    if !forward_row::<R, R, Plain>(trajectories, row, value, trace_decay, out) {
+        forward_row::<R, f64, Roomy>(trajectories, row, value, trace_decay, out);
+    }
+}
+
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn forward_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     trajectories: &Trajectories<'_, R>,
     row: usize,
@@ -166,6 +173,30 @@ pub(super) fn check_states(state: &[u32], mask: crate::batch::Mask<'_>, states: 
             legal: "below the number of states",
         }),
         None => Ok(()),
+    }
+}
+
+/// [`lambda_return`], row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LambdaReturn<R> {
+    /// λ.
+    pub trace_decay: R,
+}
+
+impl<R: Real> RowScan<R, 1> for LambdaReturn<R> {
+    const NAME: &'static str = "advantage.lambda_return";
+    const OPERATIONS: &'static [&'static str] = &["advantage.lambda_return"];
+    const VALUE: Option<&'static str> = Some(VALUE.name);
+    const OUTPUTS: [&'static str; 1] = ["returns"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        Ok(Some(LambdaReturn { trace_decay: call.number(TRACE_DECAY.name)? }))
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [returns]: [&mut [R]; 1]) {
+        whole_row(&steps.trajectories, row, steps.value, self.trace_decay, returns);
     }
 }
 

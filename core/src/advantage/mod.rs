@@ -18,6 +18,7 @@ pub mod passk;
 pub mod reinforce_plus_plus;
 pub mod remax;
 pub mod rloo;
+pub mod row_scan;
 pub mod trajectory;
 pub mod vtrace;
 pub mod whiten;

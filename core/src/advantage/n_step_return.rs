@@ -1,5 +1,6 @@
 //! The n-step return.
 
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{
     self, Arithmetic, BOOTSTRAP_VALUE, DISCOUNT, GAMMA, NEXT_VALUE, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories,
     VALUE, at,
@@ -39,29 +40,36 @@ pub fn n_step_return<R: Real>(
     if n == 0 {
         return Err(Error::OutOfRange { argument: N.name, value: 0.0, legal: ">= 1" });
     }
-    out.fill(R::zero());
-    for row in 0..shape.rows {
-        for first in trajectories.mask.kept(row) {
-            let (mut last, mut steps) = (first, 1);
-            while steps < n
-                && let Some(next) = trajectories.follower(row, last)
-            {
-                (last, steps) = (next, steps + 1);
-            }
-            let plain = one_return::<R, R, Plain>(trajectories, row, value, first, last);
-            let result = match plain {
-                Some(result) => result,
-                None => one_return::<R, f64, Roomy>(trajectories, row, value, first, last).unwrap_or(R::zero()),
-            };
-            if let Some(out) = out.get_mut(first) {
-                *out = result;
-            }
-        }
+    for (row, out) in out.chunks_mut(shape.columns.max(1)).enumerate() {
+        whole_row(trajectories, row, value, n, out);
     }
     Ok(())
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+fn whole_row<R: Real>(trajectories: &Trajectories<'_, R>, row: usize, value: &[R], n: usize, out: &mut [R]) {
+    let start = row.saturating_mul(trajectories.mask.shape().columns);
+    for (column, out) in out.iter_mut().enumerate() {
+        let first = start + column;
+        *out = R::zero();
+        if !trajectories.mask.keeps(first) {
+            continue;
+        }
+        let (mut last, mut steps) = (first, 1);
+        while steps < n
+            && let Some(next) = trajectories.follower(row, last)
+        {
+            (last, steps) = (next, steps + 1);
+        }
+        *out = match one_return::<R, R, Plain>(trajectories, row, value, first, last) {
+            Some(result) => result,
+            None => one_return::<R, f64, Roomy>(trajectories, row, value, first, last).unwrap_or(R::zero()),
+        };
+    }
+}
+
 /// From the last step back to the first; `None` where a number leaves the range.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn one_return<R: Real, N: Real, A: Arithmetic<R, N>>(
     trajectories: &Trajectories<'_, R>,
     row: usize,
@@ -84,6 +92,30 @@ fn one_return<R: Real, N: Real, A: Arithmetic<R, N>>(
         follows = Some(to_go);
     }
     follows.map(A::write)
+}
+
+/// [`n_step_return`], row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NStepReturn {
+    /// n.
+    pub n: usize,
+}
+
+impl<R: Real> RowScan<R, 1> for NStepReturn {
+    const NAME: &'static str = "advantage.n_step_return";
+    const OPERATIONS: &'static [&'static str] = &["advantage.n_step_return"];
+    const VALUE: Option<&'static str> = Some(VALUE.name);
+    const OUTPUTS: [&'static str; 1] = ["returns"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        Ok(Some(NStepReturn { n: call.integer(N.name)? }))
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [returns]: [&mut [R]; 1]) {
+        whole_row(&steps.trajectories, row, steps.value, self.n, returns);
+    }
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {

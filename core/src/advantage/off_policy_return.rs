@@ -1,6 +1,7 @@
 //! Off-policy returns of action values: Retrace(λ), Q(λ), tree backup, importance sampling, Watkins's and Peng's Q(λ).
 
 use super::lambda_return::{TRACE_DECAY, check_decay};
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{self, Arithmetic, DISCOUNT, GAMMA, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories, at};
 use super::vtrace::{LOG_PROB, OLD_LOG_PROB, check_log_probs};
 use crate::Error;
@@ -85,14 +86,13 @@ pub fn off_policy_return<R: Real>(
         OffPolicyTrace::QLambda | OffPolicyTrace::Peng => {}
     }
     for (row, out) in out.chunks_mut(shape.columns.max(1)).enumerate() {
-        if !one_row::<R, R, Plain>(inputs, row, trace, trace_decay, out) {
-            one_row::<R, f64, Roomy>(inputs, row, trace, trace_decay, out);
-        }
+        whole_row(inputs, row, trace, trace_decay, out);
     }
     Ok(())
 }
 
 /// c_t without λ.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn coefficient<R: Real>(inputs: &ActionValueSteps<'_, R>, trace: OffPolicyTrace, slot: usize) -> R {
     let log = |values: Option<&[R]>| values.map_or(R::zero(), |values| at(values, slot));
     match trace {
@@ -107,6 +107,20 @@ fn coefficient<R: Real>(inputs: &ActionValueSteps<'_, R>, trace: OffPolicyTrace,
     }
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+fn whole_row<R: Real>(
+    inputs: &ActionValueSteps<'_, R>,
+    row: usize,
+    trace: OffPolicyTrace,
+    trace_decay: R,
+    out: &mut [R],
+) {
+    if !one_row::<R, R, Plain>(inputs, row, trace, trace_decay, out) {
+        one_row::<R, f64, Roomy>(inputs, row, trace, trace_decay, out);
+    }
+}
+
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     inputs: &ActionValueSteps<'_, R>,
     row: usize,
@@ -148,6 +162,46 @@ fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
         },
     );
     finite
+}
+
+/// [`off_policy_return`], row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct OffPolicyReturn<R> {
+    /// Which return.
+    pub trace: OffPolicyTrace,
+    /// λ.
+    pub trace_decay: R,
+}
+
+impl<R: Real> RowScan<R, 1> for OffPolicyReturn<R> {
+    const NAME: &'static str = "advantage.off_policy_return";
+    const OPERATIONS: &'static [&'static str] = &[
+        "advantage.retrace",
+        "advantage.q_lambda",
+        "advantage.tree_backup",
+        "advantage.importance_sampling_return",
+        "advantage.watkins_q_lambda",
+        "advantage.peng_q_lambda",
+    ];
+    const VALUE: Option<&'static str> = Some(ACTION_VALUE.name);
+    const OUTPUTS: [&'static str; 1] = ["returns"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        Ok(Some(OffPolicyReturn { trace: call.choice("trace")?, trace_decay: call.number(TRACE_DECAY.name)? }))
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [returns]: [&mut [R]; 1]) {
+        let inputs = ActionValueSteps {
+            trajectories: steps.trajectories,
+            action_value: steps.value,
+            log_prob: steps.log_prob,
+            old_log_prob: steps.old_log_prob,
+            greedy: steps.greedy,
+        };
+        whole_row(&inputs, row, self.trace, self.trace_decay, returns);
+    }
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {

@@ -161,15 +161,18 @@ impl<'a, R: Real> Trajectories<'a, R> {
     }
 
     /// The step at a flat index of a row. Finds the step behind it by a scan.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     pub(super) fn step(&self, row: usize, slot: usize, value: impl Fn(usize) -> R) -> Step<R> {
         self.step_before(row, slot, self.next_kept(row, slot), &value)
     }
 
     /// The step that follows within the same episode.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     pub(super) fn follower(&self, row: usize, slot: usize) -> Option<usize> {
         if flag(self.terminated, slot) || flag(self.truncated, slot) { None } else { self.next_kept(row, slot) }
     }
 
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn next_kept(&self, row: usize, slot: usize) -> Option<usize> {
         let columns = self.mask.shape().columns;
         let end = row.saturating_mul(columns).saturating_add(columns);

@@ -1,6 +1,7 @@
 //! V-trace: off-policy corrected value targets and advantages.
 
 use super::lambda_return::{TRACE_DECAY, check_decay};
+use super::row_scan::{RowScan, ScanSteps};
 use super::trajectory::{
     self, Arithmetic, BOOTSTRAP_VALUE, DISCOUNT, GAMMA, NEXT_VALUE, Plain, Roomy, TERMINATED, TRUNCATED, Trajectories,
     VALUE, at,
@@ -62,9 +63,10 @@ pub fn vtrace<R: Real>(
     }
     let inputs = Inputs { trajectories, value, log_prob, old_log_prob, config };
     for row in 0..shape.rows {
-        if !one_row::<R, R, Plain>(inputs, row, returns.as_deref_mut(), advantage.as_deref_mut()) {
-            one_row::<R, f64, Roomy>(inputs, row, returns.as_deref_mut(), advantage.as_deref_mut());
-        }
+        let own = row.saturating_mul(shape.columns)..(row + 1).saturating_mul(shape.columns);
+        let returns = returns.as_deref_mut().and_then(|out| out.get_mut(own.clone()));
+        let advantage = advantage.as_deref_mut().and_then(|out| out.get_mut(own));
+        whole_row(inputs, row, returns, advantage);
     }
     Ok(())
 }
@@ -107,6 +109,19 @@ struct Inputs<'a, R> {
     config: Vtrace<R>,
 }
 
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+fn whole_row<R: Real>(
+    inputs: Inputs<'_, R>,
+    row: usize,
+    mut returns: Option<&mut [R]>,
+    mut advantage: Option<&mut [R]>,
+) {
+    if !one_row::<R, R, Plain>(inputs, row, returns.as_deref_mut(), advantage.as_deref_mut()) {
+        one_row::<R, f64, Roomy>(inputs, row, returns, advantage);
+    }
+}
+
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     inputs: Inputs<'_, R>,
     row: usize,
@@ -114,6 +129,7 @@ fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
     mut advantage: Option<&mut [R]>,
 ) -> bool {
     let Inputs { trajectories, value, log_prob, old_log_prob, config } = inputs;
+    let start = row.saturating_mul(trajectories.mask.shape().columns);
     let bound = |ratio: R, limit: Option<R>| A::coefficient(limit.map_or(ratio, |limit| ratio.smaller(limit)));
     // v_{t+1} − V(s_{t+1}) of the step behind.
     let (mut correction, mut finite) = (N::zero(), true);
@@ -138,13 +154,53 @@ fn one_row<R: Real, N: Real, A: Arithmetic<R, N>>(
                 A::settle(bound(ratio, config.clip_pg_rho) * A::settle(A::settle(reward + bootstrapped) - own));
             finite &= target.is_finite() && policy.is_finite();
             for (out, result) in [(returns.as_deref_mut(), target), (advantage.as_deref_mut(), policy)] {
-                if let Some(out) = out.and_then(|out| out.get_mut(step.slot)) {
+                if let Some(out) = out.and_then(|out| out.get_mut(step.slot.saturating_sub(start))) {
                     *out = A::write(result);
                 }
             }
         },
     );
     finite
+}
+
+/// [`vtrace`], row by row.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct VtraceRows<R> {
+    /// λ.
+    pub trace_decay: R,
+    /// The bounds of ρ, of c and of the policy's ρ; infinite where there is none.
+    pub bounds: [R; 3],
+}
+
+impl<R: Real> RowScan<R, 2> for VtraceRows<R> {
+    const NAME: &'static str = "advantage.vtrace";
+    const OPERATIONS: &'static [&'static str] = &["advantage.vtrace"];
+    const VALUE: Option<&'static str> = Some(VALUE.name);
+    const OUTPUTS: [&'static str; 2] = ["returns", "advantage"];
+
+    fn from_call(call: &Call<'_, R>) -> Result<Option<Self>, Error> {
+        let bounds = [CLIP_RHO, CLIP_C, CLIP_PG];
+        Ok(Some(VtraceRows {
+            trace_decay: call.number(TRACE_DECAY.name)?,
+            bounds: bounds.map(|bound| call.optional_number(bound.name).unwrap_or(R::infinity())),
+        }))
+    }
+
+    #[inline(always)]
+    fn row(&self, steps: &ScanSteps<'_, R>, row: usize, [returns, advantage]: [&mut [R]; 2]) {
+        let [rho, c, policy] = self.bounds.map(|bound| (bound < R::infinity()).then_some(bound));
+        let inputs = Inputs {
+            trajectories: &steps.trajectories,
+            value: steps.value,
+            log_prob: steps.log_prob.unwrap_or(&[]),
+            old_log_prob: steps.old_log_prob.unwrap_or(&[]),
+            config: Vtrace { trace_decay: self.trace_decay, clip_rho: rho, clip_c: c, clip_pg_rho: policy },
+        };
+        returns.fill(R::zero());
+        advantage.fill(R::zero());
+        whole_row(inputs, row, Some(returns), Some(advantage));
+    }
 }
 
 fn evaluate<R: Real>(call: &mut Call<'_, R>) -> Result<(), Error> {

@@ -134,6 +134,13 @@ mod single {
         };
     }
     crate::elementwise_formulas! { elementwise }
+
+    macro_rules! scan {
+        ($($single:ident, $double:ident: $scan:ty, $outputs:literal;)+) => {
+            entries! { $($single: crate::scan::Scan<R, $scan, $outputs>,)+ }
+        };
+    }
+    crate::scans! { scan }
 }
 
 /// The same in double precision.
@@ -148,6 +155,13 @@ mod double {
         };
     }
     crate::elementwise_formulas! { elementwise }
+
+    macro_rules! scan {
+        ($($single:ident, $double:ident: $scan:ty, $outputs:literal;)+) => {
+            entries! { $($double: crate::scan::Scan<R, $scan, $outputs>,)+ }
+        };
+    }
+    crate::scans! { scan }
 }
 
 both! {

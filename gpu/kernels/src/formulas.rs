@@ -28,3 +28,22 @@ macro_rules! elementwise_formulas {
         }
     };
 }
+
+/// Hand the returns to a macro: the entries for `f32` and `f64`, core's scan for the number type `R`, how many outputs.
+#[macro_export]
+macro_rules! scans {
+    ($with:ident) => {
+        $with! {
+            advantage_discounted_return_f32, advantage_discounted_return_f64:
+                plumbline_core::advantage::discounted_return::DiscountedReturn, 1;
+            advantage_gae_f32, advantage_gae_f64: plumbline_core::advantage::gae::Gae<R>, 2;
+            advantage_lambda_return_f32, advantage_lambda_return_f64:
+                plumbline_core::advantage::lambda_return::LambdaReturn<R>, 1;
+            advantage_n_step_return_f32, advantage_n_step_return_f64:
+                plumbline_core::advantage::n_step_return::NStepReturn, 1;
+            advantage_vtrace_f32, advantage_vtrace_f64: plumbline_core::advantage::vtrace::VtraceRows<R>, 2;
+            advantage_off_policy_return_f32, advantage_off_policy_return_f64:
+                plumbline_core::advantage::off_policy_return::OffPolicyReturn<R>, 1;
+        }
+    };
+}

@@ -18,6 +18,7 @@ pub mod fault;
 pub mod formulas;
 pub mod memory;
 pub mod policy;
+pub mod scan;
 pub mod tile;
 pub mod warp;
 

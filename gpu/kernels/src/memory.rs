@@ -162,6 +162,20 @@ impl<T: Copy> Writer<T> {
         if end <= self.length { Some(unsafe { self.pointer.add(index) }) } else { None }
     }
 
+    /// `count` elements from `index` on; none where the array does not hold them.
+    ///
+    /// # Safety
+    /// They are initialised, and no one else uses them while the slice is there.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "a writer stands for memory that is not its own")]
+    pub unsafe fn slice(&self, index: usize, count: usize) -> &mut [T] {
+        match self.part(index, count) {
+            // SAFETY: the part lies in the array, and the rest is what the function asks for.
+            Some(start) if count > 0 => unsafe { core::slice::from_raw_parts_mut(start, count) },
+            _ => &mut [],
+        }
+    }
+
     /// The same array for a kernel that only reads it.
     #[inline(always)]
     pub fn reader(&self) -> Reader<T> {
