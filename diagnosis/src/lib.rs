@@ -35,6 +35,6 @@ pub use finding::{Explanation, Finding, FindingKind, Verdict, Worst};
 pub use judge::{Diagnosis, Observation, Observed, diagnose};
 pub use meaning::{Meaning, Numbers, Trainable, output_shape, outputs};
 pub use search::{may_be_paired, same_axis};
-pub use separation::{Gap, Separation, separation, vectors_of};
+pub use separation::{Gap, Separation, separation, separations, vectors_of};
 pub use space::Point;
 pub use tolerance::Tolerance;

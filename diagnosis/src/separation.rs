@@ -5,6 +5,8 @@
 //! apart is a gap.
 
 use std::cell::OnceCell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plumbline_core::Error;
 use plumbline_core::num::Dtype;
@@ -136,6 +138,30 @@ pub fn separation(meaning: &Meaning, seed: u64) -> Result<Separation, Error> {
     }
     let telling = telling.into_iter().map(name).collect();
     Ok(Separation { points, vectors: vectors.len(), drawn: drawn.len(), equal, gaps, telling })
+}
+
+/// [`separation`] of many operations, on as many threads as the machine has; `done` hears of each.
+pub fn separations(
+    meanings: &[Meaning],
+    seed: u64,
+    done: &(dyn Fn(&Meaning) + Sync),
+) -> Vec<Result<Separation, Error>> {
+    let next = AtomicUsize::new(0);
+    let found: Vec<OnceLock<Result<Separation, Error>>> = meanings.iter().map(|_| OnceLock::new()).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    let (Some(meaning), Some(found)) = (meanings.get(position), found.get(position)) else { break };
+                    let _ = found.set(separation(meaning, seed));
+                    done(meaning);
+                }
+            });
+        }
+    });
+    found.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
 /// A point with its numbers on some cases, each taken when it is first asked for.

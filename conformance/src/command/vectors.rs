@@ -8,7 +8,7 @@ use plumbline_core::catalog;
 use plumbline_core::num::Dtype;
 use plumbline_core::spec::{Operation, Value};
 use plumbline_diagnosis::vectors::{Case, Purpose};
-use plumbline_diagnosis::{Meaning, Separation, separation, vectors_of};
+use plumbline_diagnosis::{Meaning, Separation, separations, vectors_of};
 use plumbline_evaluate::operation_named;
 use plumbline_evaluate::tensor::tensor_to_json;
 use serde_json::json;
@@ -113,14 +113,12 @@ fn as_text(case: &Case, text: &mut String) {
 
 fn lint(meanings: Vec<Meaning>, arguments: &Arguments) -> Result<Ending, Trouble> {
     let progress = ProgressBar::new(meanings.len() as u64)
-        .with_style(ProgressStyle::with_template("{pos}/{len} {msg}").map_err(Trouble::new)?);
+        .with_style(ProgressStyle::with_template("{pos}/{len} operations").map_err(Trouble::new)?);
+    let found = separations(&meanings, arguments.seed, &|_| progress.inc(1));
     let mut all: Vec<(&'static str, Separation)> = Vec::new();
-    for meaning in meanings {
+    for (meaning, found) in meanings.iter().zip(found) {
         let id = meaning.operation.id;
-        progress.set_message(id);
-        let found = separation(&meaning, arguments.seed).map_err(|error| Trouble::new(format!("{id}: {error}")))?;
-        all.push((id, found));
-        progress.inc(1);
+        all.push((id, found.map_err(|error| Trouble::new(format!("{id}: {error}")))?));
     }
     progress.finish_and_clear();
     let gaps: usize = all.iter().map(|(_, found)| found.gaps.len()).sum();
