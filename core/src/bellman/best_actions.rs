@@ -74,7 +74,7 @@ impl<'a, R: Real> Mdp<'a, R> {
         let (begin, ends) = row_start.get(pair..)?.split_first()?;
         let begin = *begin as usize;
         let fits = |ends: &&[u32]| ends.last().is_some_and(|end| *end as usize <= begin + TERMS);
-        let states = ends.chunks_exact(actions).take(most).take_while(fits).count();
+        let states = ends.chunks_exact(actions.max(1)).take(most).take_while(fits).count();
         let ends = ends.get(..states * actions)?;
         let entries = begin..*ends.last()? as usize;
         Some(PlainRows {
@@ -110,7 +110,7 @@ struct PlainRows<'a, R> {
 impl<'a, R> PlainRows<'a, R> {
     /// Of each state the pairs: where the entries end, and the reward.
     fn pairs(self) -> impl Iterator<Item = Zip<Iter<'a, u32>, Iter<'a, R>>> {
-        let states = self.ends.chunks_exact(self.actions).zip(self.reward.chunks_exact(self.actions));
+        let states = self.ends.chunks_exact(self.actions.max(1)).zip(self.reward.chunks_exact(self.actions.max(1)));
         states.map(|(ends, rewards)| ends.iter().zip(rewards))
     }
 }
