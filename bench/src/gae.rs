@@ -9,7 +9,7 @@ use crate::Arguments;
 use crate::batch::Random;
 use crate::clock::Clock;
 use crate::python::{Python, apart, bytes_f32, numbers_f32};
-use crate::report::{Measured, table};
+use crate::report::{Measured, against, measured_on, table};
 
 const SCRIPT: &str = include_str!("../verl_gae.py");
 const GAMMA: f32 = 0.99;
@@ -91,7 +91,10 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     }
     eprint!("\r{:30}\r", "");
     let mut text = format!("Generalised advantage estimation, {rows} × {columns}, `f32`, one thread.\n\n");
+    let comparison = against(&advantages, &[&copy, &eager]) + &against(&everything, &[&copy_everything, &eager]);
     text.push_str(&table(&[advantages, masked, everything, copy, copy_everything, eager], slots, "a token"));
+    text.push_str(&comparison);
+    let mut versions = None;
     if let Some(mut verl) = verl {
         verl.stop()?;
         for (name, ours) in [("advantage", &whitened), ("returns", &returns)] {
@@ -99,10 +102,18 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
             let distance = apart(ours.iter().map(|x| f64::from(*x)), numbers_f32(&bytes).map(f64::from));
             text.push_str(&format!("\nSame numbers: {name} at most {distance:.1e} of the largest apart."));
         }
-        text.push_str(&format!("\n{}.\n", verl.versions));
+        text.push('\n');
+        versions = Some(verl.versions.clone());
     }
+    text.push_str(&measured_on(versions.as_deref()));
     Ok(text)
 }
+
+/// What keeps it from the speed of the copy.
+pub const LIMIT: &str = "\
+A row's recursion waits for itself, two operations a token: core runs several rows side by side, so that the waiting of one is
+the work of another. What is left is the memory's time.
+";
 
 /// What verl's function computes: returns, and advantages whitened over the mask.
 fn as_verl(

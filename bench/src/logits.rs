@@ -156,16 +156,8 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
 }
 
 /// What keeps it from the speed of the memory.
-const LIMIT: &str = "\
+pub const LIMIT: &str = "\
 Each element takes two correctly rounded exponentials (one in the normaliser, one of its log-probability) and four divisions by
 the temperature; a row of logits stays in the second-level cache between its passes, so that the matrix is read once and its
 gradient written once. The arithmetic, not the memory, is the limit.
 ";
-
-/// The page of the book.
-pub fn page(text: &str) -> String {
-    format!(
-        "<!-- Written by `cargo xtask bench logits`. -->\n\n# Benchmark: from logits\n\n{text}\n{LIMIT}\n```sh\ncargo xtask bench logits \
-         --python PYTHON --write   # a Python with torch\n```\n"
-    )
-}

@@ -41,7 +41,7 @@ struct Arguments {
     /// A Python with torch and verl (torch for logits, numpy for sweep); without it only core and the machine's limits are measured.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Write the result to this file as Markdown (ppo and logits).
+    /// Write the result to this file as Markdown (all but wasm).
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
@@ -74,22 +74,32 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.rows == Some(0) || arguments.columns == Some(0) || arguments.rounds == 0 {
         return Err("--rows, --columns and --rounds are at least 1".into());
     }
-    if arguments.page.is_some() && !matches!(arguments.subject, Subject::Ppo | Subject::Logits) {
-        return Err("--page is for the subjects ppo and logits".into());
+    if arguments.page.is_some() && arguments.subject == Subject::Wasm {
+        return Err("--page is for the subjects ppo, gae, logits and sweep".into());
     }
-    match arguments.subject {
-        Subject::Ppo => ppo(arguments),
-        Subject::Gae => gae::run(arguments).map(|text| print!("{text}")),
+    let (text, page) = match arguments.subject {
+        Subject::Ppo => return ppo(arguments),
+        Subject::Wasm => return wasm::run(arguments).map(|text| print!("{text}")),
+        Subject::Gae => {
+            let text = gae::run(arguments)?;
+            let page = report::page("gae", "generalised advantage estimation", &text, gae::LIMIT, "verl and torch");
+            (text, page)
+        }
         Subject::Logits => {
             let text = logits::run(arguments)?;
-            print!("{text}");
-            match &arguments.page {
-                Some(page) => write(page, &logits::page(&text)),
-                None => Ok(()),
-            }
+            let page = report::page("logits", "from logits", &text, logits::LIMIT, "torch");
+            (text, page)
         }
-        Subject::Sweep => sweep::run(arguments).map(|text| print!("{text}")),
-        Subject::Wasm => wasm::run(arguments).map(|text| print!("{text}")),
+        Subject::Sweep => {
+            let text = sweep::run(arguments)?;
+            let page = report::page("sweep", "a sweep over a sparse process", &text, sweep::LIMIT, "numpy");
+            (text, page)
+        }
+    };
+    print!("{text}");
+    match &arguments.page {
+        Some(path) => write(path, &page),
+        None => Ok(()),
     }
 }
 

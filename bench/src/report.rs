@@ -133,6 +133,14 @@ impl<'m> Report<'m> {
     }
 }
 
+/// A subject's page of the book: what was measured, why it is not faster, and the command, which needs a Python with `needs`.
+pub fn page(subject: &str, title: &str, text: &str, why: &str, needs: &str) -> String {
+    format!(
+        "<!-- Written by `cargo xtask bench {subject}`. -->\n\n# Benchmark: {title}\n\n{text}\n{why}\n```sh\ncargo xtask bench \
+         {subject} --python PYTHON --write   # a Python with {needs}\n```\n"
+    )
+}
+
 /// When and where, with the versions of the libraries beside.
 pub fn measured_on(versions: Option<&str>) -> String {
     let versions = versions.map_or_else(String::new, |versions| format!(", {versions}"));

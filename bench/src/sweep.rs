@@ -7,7 +7,7 @@ use crate::Arguments;
 use crate::batch::Random;
 use crate::clock::Clock;
 use crate::python::{Python, apart};
-use crate::report::{Measured, table};
+use crate::report::{Measured, against, measured_on, table};
 
 const SCRIPT: &str = include_str!("../numpy_sweep.py");
 const ACTIONS: usize = 4;
@@ -92,16 +92,29 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     let mut text = format!(
         "A sweep of value iteration: {states} states × {ACTIONS} actions × {SUCCESSORS} successors anywhere, `f64`.\n\n"
     );
+    let comparison = against(&core, &[&stream, &vectorised]) + &against(&threads, &[&stream, &vectorised]);
     text.push_str(&table(&[core, threads, stream, vectorised], entries, "a transition"));
+    text.push_str(&comparison);
+    let mut versions = None;
     if let Some(mut numpy) = numpy {
         numpy.stop()?;
         let bytes = numpy.array("swept")?;
         let theirs = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
         let distance = apart(value.iter().copied(), theirs);
-        text.push_str(&format!("\nSame numbers: at most {distance:.1e} of the largest apart.\n{}.\n", numpy.versions));
+        text.push_str(&format!("\nSame numbers: at most {distance:.1e} of the largest apart.\n"));
+        versions = Some(numpy.versions.clone());
     }
+    text.push_str(&measured_on(versions.as_deref()));
     Ok(text)
 }
+
+/// What keeps it from the speed of the stream.
+pub const LIMIT: &str = "\
+The successors lie anywhere, so that each of their values is a load of its own from the third-level cache or beyond, where the
+stream reads one after the other. Core fetches the values of 256 entries before it sums the first, so that as many loads as the
+processor can have are on their way at once; that number, and the time of one, are the limit. It shares the cache with whatever
+else the machine does: the fastest rounds say what the code takes, the median what the machine was doing.
+";
 
 /// Reads every number; as integers, so that the additions can be done in any order and the pass is limited by memory.
 fn sum_of_bits(values: &[f64]) -> u64 {

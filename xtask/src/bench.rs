@@ -13,7 +13,7 @@ pub struct Arguments {
     /// What is measured: ppo, gae, logits, sweep, wasm.
     #[arg(default_value = "ppo")]
     subject: String,
-    /// Write the result to its page of the book (ppo: benchmarks.md, logits: benchmark-logits.md).
+    /// Write the result to its page of the book (ppo: benchmarks.md, others: benchmark-SUBJECT.md).
     #[arg(long)]
     write: bool,
     /// Further options of the benchmark: --rows N, --columns N, --rounds N.
